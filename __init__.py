@@ -11,7 +11,8 @@ on Spark and straight off Kafka.
     sql                                 defines streams and queries stored tables in SQL
     AnswersToKafka, SketchesToParquet   are sinks for a run's closed windows
     SketchTable                         is the result of runs, files and Spark: answers, merges, displays
-    query, merge, compare               work on such tables; read_table and compact on stored ones
+    query, merge, compare               work on such tables; read_table and compact on stored ones,
+                                        read_group on a running group's
     Client                              queries a query server
     HLL, KLL, FrequentItems, …          are the sketches themselves
 
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from .operators.watching.logs import JsonFormatter as JsonFormatter
     from .operators.watching.logs import log_to as log_to
     from .queries.client import Client as Client
+    from .queries.views.followed_groups import read_group as read_group
     from .sampling.bernoulli import BernoulliSample as BernoulliSample
     from .sampling.decayed import DecayedReservoir as DecayedReservoir
     from .sampling.decayed_count import DecayedCount as DecayedCount
@@ -165,6 +167,7 @@ _EXPORTS: dict[str, str] = {
     "protobuf": ".operators.formats.protobuf.decoder",
     "query": ".operators.table.query",
     "raw": ".operators.formats.text.plain",
+    "read_group": ".queries.views.followed_groups",
     "read_table": ".operators.table.stored",
     "reset": ".operators.consumer.group.reset",
     "migrate": ".operators.consumer.migration",

@@ -30,6 +30,7 @@
 | `PluginError` | an app or rule from another package that can't be used |
 | `SqlError` | an SQL statement that can't be run, with line and column |
 | `QueryError` | a question that a query server refused |
+| `NotReady` | the table of a group that can't be read yet |
 
 They are also Python's `ValueError`, `TypeError`, `LookupError` or `RuntimeError`, if one of these fits.
 """
@@ -55,6 +56,7 @@ from .operators.rules.outlets.errors import OutletError
 from .operators.sinks.sink import SinkError
 from .queries.client import QueryError
 from .queries.sql.errors import SqlError
+from .queries.views.view import NotReady
 from .sketches.core.errors import RunError, StreamgaugeError
 from .sketches.core.protocol import SketchError
 
@@ -67,6 +69,7 @@ __all__ = [
     "JavaError",
     "LogTruncated",
     "NoAnswer",
+    "NotReady",
     "OffsetsAhead",
     "OutletError",
     "PluginError",

@@ -57,6 +57,7 @@ _DECISIONS = {
     r"delimited: (INT|BIGINT) - key": "a key in quotes is no number: the message is refused, and counted",
     r"null: null equals": "= with NULL is NULL",
     r"null: coalesce - with parse_date": "text after the end of the pattern makes it no date",
+    r"multi-joins: stream-table-table - qualified": "t.* has the columns' own names, without t_ before them",
     r"partition-by: only key column - select star - with join": "* has no ROWTIME, ROWPARTITION, ROWOFFSET",
     r"string: LCASE, UCASE, TRIM": "TRIM removes spaces only, as the standard says",
     r"suppress: ": "EMIT FINAL gives each closed window, also the first, and waits 10 seconds by default",

@@ -22,8 +22,8 @@ def query(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A file of sketches, Parquet or Arrow IPC, a folder of them, or a server's address: "
-            "http://HOST:PORT/tables/NAME.",
+            help="A file of sketches, Parquet or Arrow IPC, a folder or s3:// URL of them, or "
+            "http://HOST:PORT/tables/NAME of a server.",
         ),
     ],
     question: Annotated[

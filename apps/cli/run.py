@@ -114,8 +114,8 @@ def run(
         ),
     ] = None,
     table: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Live: folder to store closed windows, as Parquet."),
+        str | None,
+        typer.Option(metavar="FOLDER", help="Live: folder or s3:// URL to store closed windows."),
     ] = None,
     keep: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="With --table: how long, such as 30d.")

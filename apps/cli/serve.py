@@ -63,7 +63,7 @@ def serve(
     keep: Annotated[str, typer.Option(metavar="LENGTH", help="Time to keep closed windows.")] = "24h",
     keep_mib: Annotated[int, typer.Option(min=1, help="Memory for closed windows, in MiB per table.")] = 1024,
     table: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FOLDER", help="Folder of closed windows that the run stores with --table."),
     ] = None,
     state: Annotated[
@@ -146,14 +146,16 @@ def serve(
         server.run()
 
 
-def _folder(table: Path, group: str, groups: Collection[str]) -> Path:
+def _folder(table: str, group: str, groups: Collection[str]) -> str:
     """The folder of a group's closed windows: of streams that run together, the one of the stream's name."""
-    own = table / group.rpartition(".")[2]
-    if len(groups) > 1 and not own.is_dir():
+    from ...operators.table.stored_files import is_folder, stored_at
+
+    own = stored_at(table) / group.rpartition(".")[2]
+    if len(groups) > 1 and not is_folder(own):
         raise ValueError(
             f"--table {table}: there is no folder {own} for the group {group}; serve groups one by one"
         )
-    return own if own.is_dir() else table
+    return str(own) if is_folder(own) else table
 
 
 def _new(tables: dict[str, Any], name: str) -> None:

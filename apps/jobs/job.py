@@ -210,7 +210,7 @@ class Live:
     workers: int = 1
     metrics: str | None = None
     truncated: Literal["stop", "continue"] = "stop"
-    table: Path | None = None
+    table: str | None = None
     keep: str | None = None
 
     def __post_init__(self) -> None:

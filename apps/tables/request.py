@@ -26,13 +26,13 @@ def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], toke
     """
     if table.startswith(("http://", "https://")):
         return _by_server(table, question, given, token_of(token))
+    from ...operators.table.stored_files import stored_at
     from ...queries.answers.answers import answer, is_timeless
     from ...queries.question.question import question as read
     from ...queries.views.file_table import FileTable
     from ...queries.views.merge_cache import MergeCache
 
-    path = Path(table)
-    view = FileTable(path.name, path, look=None).view()
+    view = FileTable(stored_at(table).name, table, look=None).view()
     answer_ = answer(view, read(question, given), MergeCache())
     if view.windows and not answer_.windows and not is_timeless(view):
         first, last = view.windows[0].start, max(window.end for window in view.windows)

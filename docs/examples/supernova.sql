@@ -11,7 +11,7 @@ CREATE STREAM looks AS
 
 CREATE TABLE nights AS
   SELECT COUNT(*) AS alerts, APPROX_COUNT_DISTINCT(object) AS objects, PERCENTILE_APPROX(mag, 0.5) AS median
-  FROM TUMBLE(looks, at, INTERVAL '1' DAY);
+  FROM TUMBLE(looks, at, INTERVAL '1' DAY) GROUP BY window_start;
 
 CREATE TABLE objects AS
   SELECT object, COUNT(*) AS alerts, MIN(mag) AS brightest, LAST(ra) AS ra, LAST(dec) AS dec
@@ -19,5 +19,5 @@ CREATE TABLE objects AS
 
 -- A real and bright source, of an object that was seen often enough.
 CREATE ALERT bright AS
-  SELECT object, MIN(mag) AS mag FROM TUMBLE(looks, at, INTERVAL '1' DAY) WHERE drb > 0.9 GROUP BY object
-  HAVING MIN(mag) < 17 AND COUNT(*) >= 2 WITH (TO = 'bright-objects');
+  SELECT object, MIN(mag) AS mag FROM TUMBLE(looks, at, INTERVAL '1' DAY) WHERE drb > 0.9
+  GROUP BY object, window_start HAVING MIN(mag) < 17 AND COUNT(*) >= 2 WITH (TO = 'bright-objects');

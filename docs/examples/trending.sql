@@ -13,7 +13,7 @@ CREATE STREAM posts AS
 
 CREATE TABLE volume AS
   SELECT COUNT(*) AS posts, APPROX_COUNT_DISTINCT(author) AS authors
-  FROM TUMBLE(posts, at, INTERVAL '5' MINUTES);
+  FROM TUMBLE(posts, at, INTERVAL '5' MINUTES) GROUP BY window_start;
 
 CREATE STREAM features AS SELECT at, author, id, EXPLODE(facets) AS facet FROM posts;
 CREATE STREAM tags AS

@@ -144,10 +144,11 @@ class RunOptions:
         `SketchesToParquet`, each with every window exactly once, whatever the `delivery` of rows. They belong
         to a run and not to the stream's definition, so a group can resume with an additional sink.
     table
-        A folder that stores the closed windows of the run, as the sink `SketchesToParquet` does: Parquet,
-        each window exactly once. The group's table topic only holds open windows; `streamgauge serve --group
-        NAME --table FOLDER` and SQL (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group
-        name the same folder. Streams that run together each have a folder of their name in it.
+        A folder, or a URL such as ``"s3://bucket/minutes"``, that stores the run's closed windows, as the
+        sink `SketchesToParquet` does with ``compacted=True``: Parquet, each window exactly once. The group's
+        table topic only holds open windows; `streamgauge serve --group NAME --table FOLDER` and SQL
+        (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group name the same folder. Streams
+        that run together each have a folder of their name in it.
     keep
         How long the windows in `table` are stored after they end, such as ``"30d"``; for ever if None.
     metrics
@@ -246,7 +247,7 @@ class RunOptions:
             return list(self.sinks)
         from ..sinks.sketches_to_parquet import SketchesToParquet
 
-        return [*self.sinks, SketchesToParquet(self.table, self.keep)]
+        return [*self.sinks, SketchesToParquet(self.table, self.keep, compacted=True)]
 
     def dead_letter_topic(self, topic: str) -> str | None:
         """The topic for a topic's messages that can't be counted, if any.

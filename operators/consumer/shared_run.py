@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..definition.stream import Stream
 from ..sinks.sink import Sink
+from ..table.stored_files import stored_at
 from ..watching.health import Health
 from .group.committed import LARGEST, STREAM_NAME, largest_metadata
 from .options import LEAST_STATE, OnWindow, RunOptions
@@ -130,7 +130,8 @@ def options_of(
                 f"state_bytes is {limit!r}; {len(streams)} streams share it, and each needs {LEAST_STATE:,}"
             )
         options = replace(options, state_bytes=limit // len(streams))
-    folders = {} if options.table is None else {name: Path(options.table) / name for name in streams}
+    folder = None if options.table is None else stored_at(options.table)
+    folders = {} if folder is None else {name: str(folder / name) for name in streams}
     return {
         name: replace(
             options,

@@ -1,18 +1,30 @@
-"""Closed windows as Parquet files, one for each window, named after it."""
+"""Closed windows as Parquet files named after them, which can be put together day by day."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from ..table.day_file import add_to_day, day_file_of, has_source, last_end, replace_in_day
 from ..table.schema import DAY, write_parquet
-from ..whole_file import whole_file
+from ..table.stored import COMPACTED
+from ..table.stored_files import (
+    ObjectFile,
+    StoredFile,
+    delete,
+    files_below,
+    filesystem_of,
+    stored_at,
+    write_whole,
+)
 from ..windows.durations import Duration, microseconds
 from ..windows.window import window_length
 from .sink import ClosedWindow, Origin
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MANY = 1_000
+"""How many files of a day there are before they are put together."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +37,21 @@ class SketchesToParquet:
     a crash or because rows followed a silence, replaces only its own file. Several groups and streams may
     therefore share a folder. Readers see a whole file or none.
 
-    `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read the folder. There is a file for
-    each window and partition: if windows are short, compact old days (`compact`). If the disk is full or
-    unavailable, the run waits half a minute; then it ends with a `SinkError`, and the next run writes the
-    window.
+    `folder` may be in an object store, ``"s3://bucket/minutes"``; its credentials and settings are those of
+    this machine, which boto finds. `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read
+    it. If the disk is full, or the store unavailable, the run waits half a minute; then it ends with a
+    `SinkError`, and the next run writes the window.
 
-    With `keep`, such as ``"30d"``, files of this group whose windows ended that long before the newest one
-    are deleted, when the first window of a day is written.
+    There is a file for each window and partition. With `compacted`, those of a day become one once a later
+    day begins, and of this day whenever there are 1,000; a window that is delivered again replaces its rows
+    there. Until the small files are deleted, which follows at once, Spark reads both; readers of this package
+    don't. Without it, compact old days into another folder (`compact`).
 
-    Raises `ValueError` for an address such as ``"s3://…"`` in place of a folder, and for a `keep` that is not
-    a length of time above 0.
+    With `keep`, such as ``"30d"``, files of this group whose windows all ended that long before the newest
+    one are deleted, when a run writes the first window of a day.
+
+    Raises `ValueError` for a URL whose store has no filesystem here, and for a `keep` that is not a length of
+    time above 0.
 
     >>> from tempfile import TemporaryDirectory
     >>> import polars as pl
@@ -51,13 +68,16 @@ class SketchesToParquet:
 
     folder: str | Path
     keep: Duration | None = None
+    compacted: bool = False
+    _days: dict[int, tuple[str, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By partition, the newest day that was written, and how many files since they were last put together."""
 
     def __post_init__(self) -> None:
-        if "://" in str(self.folder):
-            raise ValueError(
-                f"SketchesToParquet: folder must be a folder of this machine or a mounted one, got "
-                f"{str(self.folder)!r}; to copy it there, sync the folder, whose files never change"
-            )
+        if isinstance(root := stored_at(self.folder), ObjectFile):
+            try:
+                filesystem_of(root)
+            except ValueError as error:
+                raise ValueError(f"SketchesToParquet: {error}") from None
         if self.keep is not None:
             window_length("SketchesToParquet: keep must be longer", self.keep)
 
@@ -73,24 +93,58 @@ class SketchesToParquet:
         """See `WritingSink`. Sessions and windows by count are written once they are final."""
         if window.may_grow:
             return
-        done = Path(self.folder) / self.name(window)
-        first_of_day = not done.parent.exists()
-        done.parent.mkdir(parents=True, exist_ok=True)
+        day, _, name = self.name(window).partition("/")
+        folder = stored_at(self.folder) / day
+        day_file = day_file_of(folder, window.partition, window.origin.digest)
         # On the disk before the merger's place says that it is there.
-        with whole_file(done) as unfinished:
-            write_parquet(window.groups.table, unfinished)
-        if self.keep is not None and first_of_day:
-            self._delete_older(window)
+        if not has_source(day_file, name):
+            write_whole(folder / name, lambda file: write_parquet(window.groups.table, file))
+        elif not window.without_edges:  # those are final, and the same again
+            replace_in_day(day_file, window.groups.table)
+        self._tidy(window, day)
 
-    def _delete_older(self, window: ClosedWindow) -> None:
-        """Delete this group's files of windows that ended `keep` before this one."""
+    def _tidy(self, window: ClosedWindow, day: str) -> None:
+        """Delete old files and compact days, at the first window of a day and after many windows."""
+        newest, files = self._days.get(window.partition, ("", 0))
+        begins = day > newest
+        if begins and (self.keep is not None or self.compacted):
+            self._tidy_days(window, day)
+        files = 1 if begins else files + (day == newest)
+        if self.compacted and files >= _MANY:
+            self._compact(window, stored_at(self.folder) / day)
+            files = 0
+        self._days[window.partition] = max(day, newest), files
+
+    def _tidy_days(self, window: ClosedWindow, newest: str) -> None:
+        days: dict[StoredFile, list[StoredFile]] = {}
+        for file in files_below(stored_at(self.folder)):
+            if file.suffix == ".parquet" and f"-{window.origin.digest}" in file.name:
+                days.setdefault(file.parent, []).append(file)
+        for folder, files in days.items():
+            if self.keep is not None:
+                self._delete_older(window, files)
+            if self.compacted and folder.name < newest:
+                self._compact(window, folder)
+
+    def _compact(self, window: ClosedWindow, folder: StoredFile) -> None:
+        """Put the files of this partition and group in a day's folder together."""
+        origin = f"-{window.partition:04d}-{window.origin.digest}"
+        day_file = day_file_of(folder, window.partition, window.origin.digest)
+        add_to_day(day_file, [f for f in files_below(folder) if origin in f.name and f.name != day_file.name])
+
+    def _delete_older(self, window: ClosedWindow, files: list[StoredFile]) -> None:
+        """Delete those of a group's files whose windows all ended `keep` before this one."""
         assert self.keep is not None
         oldest = _EPOCH + timedelta(microseconds=window.end_us - microseconds(self.keep))
-        for file in Path(self.folder).glob(f"{DAY}=*/*-{window.origin.digest}*.parquet"):
-            end = file.name.split("-")[1].removesuffix("Z")
-            pattern = "%Y%m%dT%H%M%S.%f" if "." in end else "%Y%m%dT%H%M%S"
-            if datetime.strptime(end, pattern).replace(tzinfo=UTC) <= oldest:
-                file.unlink(missing_ok=True)
+        for file in files:
+            if file.name.startswith(COMPACTED):
+                # By its day alone, whose windows may end later, it can't be old.
+                begins = datetime.fromisoformat(file.parent.name.rpartition("=")[2]).replace(tzinfo=UTC)
+                end = begins if begins > oldest else _EPOCH + timedelta(microseconds=last_end(file))
+            else:
+                end = _time(file.name.split("-")[1])
+            if end <= oldest:
+                delete(file)
 
     def name(self, window: ClosedWindow) -> str:
         """A window's file, within the folder."""
@@ -99,6 +153,12 @@ class SketchesToParquet:
         if window.without_edges:
             stem += f"-{window.digest}"
         return f"{DAY}={start:%Y-%m-%d}/{stem}.parquet"
+
+
+def _time(text: str) -> datetime:
+    """The time in a file's name."""
+    pattern = "%Y%m%dT%H%M%S.%fZ" if "." in text else "%Y%m%dT%H%M%SZ"
+    return datetime.strptime(text, pattern).replace(tzinfo=UTC)
 
 
 def _timestamp(time: datetime) -> str:

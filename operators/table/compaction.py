@@ -8,28 +8,27 @@ rest.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
-from ..whole_file import whole_file
 from ..windows.table import TableWindows
 from .merge import check_alike
 from .schema import DAY, END, START, keys_of, read_parquet, write_parquet
-from .stored import days_of, files_of, merged_of, schema_in
+from .stored import SOURCES, days_of, files_of, merged_of, schema_in, sources_of
+from .stored_files import write_whole
 from .windows import declared_windows
 
 GROUP_BYTES = 1024 * 1024
 """About how large a row group is, before compression."""
 _FEWEST_ROWS = 64
 _NAME = "sketches.parquet"
-_SOURCES = b"streamgauge.sources"
-"""The key of a file's metadata that names the files which it was made of."""
 
 
 def compact(folder: str | Path, into: str | Path) -> list[Path]:
@@ -63,7 +62,7 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     source, target = Path(folder).resolve(), Path(into).resolve()
     if target == source or source in target.parents:
         raise ValueError(f"compact: {into} is in {folder}, whose files it would count twice; name another")
-    files = files_of(source)
+    files = cast(list[Path], files_of(source))
     done = [*target.glob(_NAME), *target.glob(f"{DAY}=*/{_NAME}")]
     windows = _check_definitions([*files, *sorted(done)])
     days: dict[date | None, list[Path]] = {}
@@ -71,7 +70,7 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
         for day in days_of(file) if windows is None or not windows.all_time else [None]:
             days.setdefault(day, []).append(file)
     for day in days:
-        _check_sources(_place(target, day), [file.relative_to(source) for file in days[day]])
+        _check_sources(_place(target, day), source, days[day])
     return [
         _write(_of_day(day, days[day]), _place(target, day), source, days[day])
         for day in sorted(days, key=str)
@@ -94,13 +93,16 @@ def _check_definitions(files: list[Path]) -> TableWindows | None:
     return declared_windows(first)
 
 
-def _check_sources(done: Path, files: list[Path]) -> None:
-    """Raise `SketchError` for a compacted day that holds rows of other files than these."""
+def _check_sources(done: Path, source: Path, files: list[Path]) -> None:
+    """Raise `SketchError` for a compacted day that holds rows of other files.
+
+    Those that files were made of themselves count as well.
+    """
     if not done.exists():
         return
-    before = json.loads((pq.read_metadata(done).metadata or {}).get(_SOURCES, b"[]"))
-    names = {file.as_posix() for file in files}
-    if gone := [name for name in before if name not in names]:
+    within = (file.parent / name for file in files for name in sources_of(file))
+    names = {file.relative_to(source).as_posix() for file in (*files, *within)}
+    if gone := [name for name in sources_of(done) if name not in names]:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise SketchError(
             f"compact: {done} was made of {gone[0]}{more}, which the folder doesn't have any more for that "
@@ -127,13 +129,16 @@ def _place(into: Path, day: date | None) -> Path:
 
 
 def _write(table: pa.Table, done: Path, source: Path, files: list[Path]) -> Path:
-    order = [(name, "ascending") for name in (*keys_of(table.schema), START, END)]
-    table = table.sort_by(order).combine_chunks()
     if done.exists():
         _check_kept(table, done)
-    done.parent.mkdir(parents=True, exist_ok=True)
-    rows = max(_FEWEST_ROWS, GROUP_BYTES * table.num_rows // max(table.nbytes, 1))
-    notes = {_SOURCES: json.dumps([file.relative_to(source).as_posix() for file in files])}
-    with whole_file(done) as unfinished:
-        write_parquet(table, unfinished, rows, notes)
+    notes = {SOURCES: json.dumps([file.relative_to(source).as_posix() for file in files])}
+    write_whole(done, lambda file: write_sorted(table, file, notes))
     return done
+
+
+def write_sorted(table: pa.Table, file: Any, notes: Mapping[bytes, str]) -> None:
+    """Write a table sorted by its keys and then by time, in small row groups, to a path or an open file."""
+    order = [(name, "ascending") for name in (*keys_of(table.schema), START, END)]
+    table = table.sort_by(order).combine_chunks()
+    rows = max(_FEWEST_ROWS, GROUP_BYTES * table.num_rows // max(table.nbytes, 1))
+    write_parquet(table, file, rows, notes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -18,17 +20,25 @@ from ...sketches.core.protocol import SketchError
 from .merge import group_rows, merge_tables
 from .schema import BATCH, DAY, END, START, from_ipc, keys_of, read_parquet
 from .sketch_table import IPC, PARQUET, SketchTable
+from .stored_files import StoredFile, bytes_of, exists, files_below, is_folder, opened, stored_at
+
+T = TypeVar("T")
+COMPACTED = "day-"
+"""The beginning of the names of files that a run has made of a day's."""
+SOURCES = b"streamgauge.sources"
+"""The key of a file's metadata that names the files which it was made of."""
+_LISTINGS = 5
 
 _SPARK = b"org.apache.spark.version"
 """What Spark notes in the files that it writes."""
 
 
-def read(path: Path) -> pa.Table:
-    """Read the table in a file, or the merged tables of all files in a folder.
+def read(path: str | Path) -> pa.Table:
+    """Read the table in a file, or the merged tables of all files in a folder, also of an object store.
 
     Raises `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
-    return merged_of(files_of(path))
+    return _of_files(path, merged_of)
 
 
 def read_table(
@@ -59,10 +69,17 @@ def read_table(
     >>> sg.read_table(folder, keys={"symbol": "A"}).answers()["n"].to_list()
     [2]
     """
-    files = [file for file in files_of(Path(path)) if _on_days(file, since, until)]
-    if not files:
-        return SketchTable(_one(files_of(Path(path))[0]).slice(0, 0))
+    return _of_files(path, lambda files: _table_of(files, since, until, keys))
+
+
+def _table_of(
+    files: list[StoredFile], since: datetime | None, until: datetime | None, keys: Mapping[str, Any] | None
+) -> SketchTable:
+    """The part of a table that `read_table` reads."""
     schema = schema_in(files[0])
+    files = [file for file in files if _on_days(file, since, until)]
+    if not files:
+        return SketchTable(schema.empty_table())
     own = keys_of(schema)
     if unknown := [key for key in keys or () if key not in own]:
         raise ValueError(f"read_table: {', '.join(unknown)} is not a key of this table; its keys are {own}")
@@ -76,36 +93,48 @@ def read_table(
     return SketchTable(merged_of(files, reduce(and_, wanted) if wanted else None))
 
 
-def read_group_rows(path: Path) -> pa.Table:
+def read_group_rows(path: str | Path) -> pa.Table:
     """As `read`, but bytes that aren't a sketch only raise when they are used."""
-    files = files_of(path)
-    tables = tables_of(files)
-    table = group_rows(tables)
-    _check_folders(files, tables)
-    return table
+
+    def grouped(files: list[StoredFile]) -> pa.Table:
+        tables = tables_of(files)
+        table = group_rows(tables)
+        _check_folders(files, tables)
+        return table
+
+    return _of_files(path, grouped)
 
 
-def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list[pa.Table]:
+def _of_files(path: str | Path, make: Callable[[list[StoredFile]], T]) -> T:
+    """Call `make` with a table's files. A run may compact them meanwhile: then they are listed again."""
+    for _ in range(_LISTINGS - 1):
+        files = files_of(path)
+        with suppress(FileNotFoundError):
+            return make(files)
+    return make(files_of(path))
+
+
+def tables_of(files: Sequence[StoredFile], where: pc.Expression | None = None) -> list[pa.Table]:
     """The tables in files, or the rows of them for which `where` holds."""
     return [_one(file, where) for file in files]
 
 
-def schema_in(file: Path) -> pa.Schema:
+def schema_in(file: StoredFile) -> pa.Schema:
     """The schema of the table in a file; for Parquet, without reading a row."""
     return _one(file, pc.scalar(False)).schema
 
 
-def days_of(file: Path) -> set[date]:
+def days_of(file: StoredFile) -> set[date]:
     """The days (UTC) on which the windows in a file begin."""
-    if file.suffix in IPC or START not in pq.read_schema(file).names:
+    if file.suffix in IPC or START not in pq.read_schema(opened(file)).names:
         starts = _one(file)[START]
     else:
-        starts = pq.read_table(file, columns=[START], coerce_int96_timestamp_unit="us")[START]
+        starts = pq.read_table(opened(file), columns=[START], coerce_int96_timestamp_unit="us")[START]
     days = starts.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
     return set(pc.unique(days).to_pylist())
 
 
-def _on_days(file: Path, since: datetime | None, until: datetime | None) -> bool:
+def _on_days(file: StoredFile, since: datetime | None, until: datetime | None) -> bool:
     """Whether a file may have windows of a span, by the day that its folder is named after."""
     name, _, day = file.parent.name.partition("=")
     if name != DAY:
@@ -121,55 +150,75 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def files_of(path: Path) -> list[Path]:
+def files_of(path: str | Path) -> list[StoredFile]:
     """The file, or those of all tables in the folder. Raises `FileNotFoundError` if there is none."""
-    if not path.exists():
+    place = stored_at(path)
+    if not exists(place):
         raise FileNotFoundError(f"{path}: there is no such file or folder")
-    if not path.is_dir():
-        return [path]
+    if not is_folder(place):
+        return [place]
     kinds = PARQUET + IPC
-    files = sorted(f for f in path.rglob("*") if f.suffix in kinds and f.name[0] not in "._")
+    files = [file for file in files_below(place) if file.suffix in kinds]
     if not files:
         raise FileNotFoundError(f"{path}: no file in this folder ends in {', '.join(kinds)}")
-    return files
+    return _without_sources(files)
 
 
-def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
+def _without_sources(files: list[StoredFile]) -> list[StoredFile]:
+    """Files without those whose rows are in a day's file as well, which a run is about to delete."""
+    gone = set[StoredFile]()
+    for day in (file for file in files if file.name.startswith(COMPACTED)):
+        origin = day.name.removeprefix(COMPACTED.rstrip("-")).removesuffix(day.suffix)
+        if any(one.parent == day.parent and origin in one.name and one != day for one in files):
+            gone.update(day.parent / name for name in sources_of(day))
+    return [file for file in files if file not in gone]
+
+
+def sources_of(file: StoredFile) -> list[str]:
+    """The names of the files that a file of Parquet was made of; none for one that a run wrote as it is."""
+    if file.suffix in IPC:
+        return []
+    notes = pq.read_metadata(opened(file)).metadata or {}
+    names: list[str] = json.loads(notes.get(SOURCES, b"[]"))
+    return names
+
+
+def _one(file: StoredFile, where: pc.Expression | None = None) -> pa.Table:
     try:
         if file.suffix in IPC:
-            table = from_ipc(file.read_bytes())
+            table = from_ipc(bytes_of(file))
         elif where is None or _names_zone(file):
-            return read_parquet(file, where)
+            return read_parquet(opened(file), where)
         else:
-            table = read_parquet(file)
+            table = read_parquet(opened(file))
         return table if where is None else table.filter(where)
     except (SketchError, pa.ArrowException) as error:
         raise SketchError(f"{file}: {error}") from None
 
 
-def _names_zone(file: Path) -> bool:
+def _names_zone(file: StoredFile) -> bool:
     """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics.
 
     A table without windows has none.
     """
-    columns = pq.read_schema(file)
+    columns = pq.read_schema(opened(file))
     if START not in columns.names:
         return False
     kind = columns.field(START).type
     return not pa.types.is_timestamp(kind) or kind.tz is not None
 
 
-def _columns_in(file: Path) -> tuple[str, ...]:
+def _columns_in(file: StoredFile) -> tuple[str, ...]:
     """What the names of a file's folders say of its rows, but the day and the batch, which are no keys."""
     said = (part for part in file.parts[:-1] if "=" in part)
     return tuple(part for part in said if part.partition("=")[0] not in (DAY, BATCH))
 
 
-def _is_spark_s(file: Path) -> bool:
-    return file.suffix in PARQUET and _SPARK in (pq.read_metadata(file).metadata or {})
+def _is_spark_s(file: StoredFile) -> bool:
+    return file.suffix in PARQUET and _SPARK in (pq.read_metadata(opened(file)).metadata or {})
 
 
-def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.Table:
+def merged_of(files: Sequence[StoredFile], where: pc.Expression | None = None) -> pa.Table:
     """The tables in files, or the rows of them for which `where` holds, merged.
 
     Raises `SketchError` for different definitions, and if groups differ only in names of folders.
@@ -180,7 +229,7 @@ def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.T
     return table
 
 
-def _check_folders(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+def _check_folders(files: Sequence[StoredFile], tables: Sequence[pa.Table]) -> None:
     """Raise `SketchError` where Spark wrote a key into names of folders, and so left it out of its files.
 
     Folders by the day, or by anything else in windows or keys, make no difference.

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...operators.table.stored import files_of, read
+from ...operators.table.stored_files import StoredFile, version_of
 from ...sketches.core.protocol import SketchError
 from .view import Stale, TableView, new_version, windows_of
 from .watchers import Watchers
@@ -29,7 +30,7 @@ class FileTable:
     is so later, the table is stale and keeps its last answers. With `look` None nobody looks again.
     """
 
-    def __init__(self, name: str, path: Path, look: float | None = _LOOK_SECONDS) -> None:
+    def __init__(self, name: str, path: str | Path, look: float | None = _LOOK_SECONDS) -> None:
         self.name = name
         self._path = path
         self._watchers = Watchers()
@@ -61,9 +62,8 @@ class FileTable:
         if self._thread is not None:
             self._thread.join()
 
-    def _poll(self) -> list[tuple[str, int, int]]:
-        stats = [(file, file.stat()) for file in files_of(self._path)]
-        return [(str(file), stat.st_mtime_ns, stat.st_size) for file, stat in stats]
+    def _poll(self) -> list[tuple[StoredFile, tuple[Any, ...]]]:
+        return [(file, version_of(file)) for file in files_of(self._path)]
 
     def _read(self) -> TableView:
         return final_view(self.name, read(self._path))

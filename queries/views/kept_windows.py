@@ -19,6 +19,7 @@ import pyarrow as pa
 from ...operators.table.merge import check_alike, group_rows
 from ...operators.table.schema import END, START, keys_of
 from ...operators.table.stored import files_of, read_group_rows, tables_of
+from ...operators.table.stored_files import StoredFile, exists, stored_at, version_of
 from ...operators.table.windows import declared_windows, edges
 from ...sketches.core.protocol import SketchError
 from .view import Gap, ServedTable, Stale, TableView, new_version, rows_of, windows_of
@@ -27,7 +28,7 @@ _OF_FILES = -1
 """In place of the partition of the table topic, which files don't need."""
 
 
-def with_kept(view: TableView, folder: Path) -> TableView:
+def with_kept(view: TableView, folder: str | Path) -> TableView:
     """A view with the closed windows of a folder; one that nothing was written to yet adds none.
 
     What is missing ends where the files begin. Raises `SketchError` for files of another definition, or that
@@ -48,12 +49,12 @@ class TableWithKept:
     without them.
     """
 
-    def __init__(self, table: ServedTable, folder: Path, seconds: float = 2.0) -> None:
+    def __init__(self, table: ServedTable, folder: str | Path, seconds: float = 2.0) -> None:
         self.name = table.name
         self._table, self._folder, self._seconds = table, folder, seconds
         self._lock = threading.Lock()
         self._looked = -math.inf
-        self._files: dict[Path, tuple[tuple[int, int], pa.Table]] = {}
+        self._files: dict[StoredFile, tuple[tuple[Any, ...], pa.Table]] = {}
         self._kept: pa.Table | None = None
         self._kept_version = 0
         self._stale: Stale | None = None
@@ -93,8 +94,8 @@ class TableWithKept:
         if time.monotonic() < self._looked + self._seconds:
             return
         try:
-            stats = {file: file.stat() for file in files_of(self._folder)} if self._folder.exists() else {}
-            seen = {file: (stat.st_mtime_ns, stat.st_size) for file, stat in stats.items()}
+            files = files_of(self._folder) if exists(stored_at(self._folder)) else []
+            seen = {file: version_of(file) for file in files}
             if seen != {file: state for file, (state, _) in self._files.items()}:
                 new = [file for file in seen if file not in self._files or self._files[file][0] != seen[file]]
                 read = dict(zip(new, tables_of(new)))
@@ -112,7 +113,7 @@ class TableWithKept:
         self._looked = time.monotonic()
 
 
-def _with_table(view: TableView, table: pa.Table, folder: Path) -> TableView:
+def _with_table(view: TableView, table: pa.Table, folder: str | Path) -> TableView:
     own, others = declared_windows(view.schema), declared_windows(table.schema)
     if own != others:
         raise SketchError(
@@ -124,7 +125,7 @@ def _with_table(view: TableView, table: pa.Table, folder: Path) -> TableView:
     rows = _keys(table, names).with_row_index("row")
     if view.windows:
         rows = rows.join(_keys(rows_of(view.windows), names), on=names, how="anti", nulls_equal=True)
-    kept = table.take(pa.array(rows["row"].sort()))
+    kept = table.take(rows["row"].sort().to_arrow())
     windows = [*view.windows, *windows_of(_OF_FILES, kept)]
     windows.sort(key=lambda one: (one.start, one.end, one.partition))
     return replace(
@@ -136,7 +137,7 @@ def _keys(table: pa.Table, names: list[str]) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(table.select(names)))
 
 
-def _left(view: TableView, table: pa.Table, folder: Path) -> list[Gap]:
+def _left(view: TableView, table: pa.Table, folder: str | Path) -> list[Gap]:
     """What is missing before the first window of the files, and, of windows in steps, behind their last."""
     starts, ends = edges(table)
     first, last = int(starts.min()), int(ends.max())

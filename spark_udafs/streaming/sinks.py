@@ -30,8 +30,8 @@ from ...operators.table.query import query
 from ...operators.table.schema import ArrowStream, arrow_table, to_ipc, write_parquet
 from ...operators.table.sketch_table import SketchTable
 from ...operators.table.stored import schema_in
+from ...operators.table.stored_files import files_below, stored_at, write_whole
 from ...operators.watching.terminal import write_line
-from ...operators.whole_file import whole_file
 from ...sketches.core.errors import RunError
 from ..kafka.cluster import reporting_consumer
 
@@ -68,8 +68,9 @@ class SketchesToParquet:
     """A folder of Parquet files, one for each micro-batch that closed windows.
 
     `read_table`, ``spark.read.parquet`` and ``streamgauge query`` read them. A batch that Spark repeats
-    replaces its own file. The driver writes, so the folder must be on its machine or mounted there. Raises
-    `SketchError` for a folder with windows of another definition.
+    replaces its own file. The driver writes, so the folder must be on its machine or mounted there, or in an
+    object store, ``"s3://bucket/minutes"``. Raises `SketchError` for a folder with windows of another
+    definition.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -86,23 +87,22 @@ class SketchesToParquet:
     once = True
 
     def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
+        self._folder = stored_at(folder)
         self._checked: pa.Schema | None = None
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Write a batch's windows."""
         windows = arrow_table(table)
-        self._folder.mkdir(parents=True, exist_ok=True)
         done = self._folder / f"{batch.query}-{batch.number:09d}.parquet"
         if self._checked is None or not self._checked.equals(windows.schema, check_metadata=True):
-            for there in sorted(self._folder.glob("*.parquet"))[:1]:
+            own = (file for file in files_below(self._folder) if file.parent == self._folder)
+            for there in [file for file in own if file.suffix == ".parquet"][:1]:
                 check_alike(
                     schema_in(there), windows.schema, f"SketchesToParquet: {self._folder} and this query"
                 )
             self._checked = windows.schema
         # Readers, after a crash as well, see all of a file or nothing.
-        with whole_file(done) as unfinished:
-            write_parquet(windows, unfinished)
+        write_whole(done, lambda file: write_parquet(windows, file))
 
 
 class SketchesToKafka:

@@ -266,6 +266,7 @@ _NAMES: Mapping[type, str] = {
     exp.StrToTime: "CAST … FORMAT",
     exp.Aliases: "AS (a, b)",
     exp.Var: "a bare word",
+    exp.DataTypeParam: "the length or precision of a type",
     exp.Parameter: "a parameter",
     exp.Placeholder: "a parameter",
 }

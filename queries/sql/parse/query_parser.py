@@ -110,8 +110,8 @@ class QueryParser(Parser):
             )
         return int(token.text)
 
-    def length(self, of_windows: bool = False, offset: bool = False) -> Length:
-        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``.
+    def length(self, of_windows: bool = False, offset: bool = False, least: int = 1) -> Length:
+        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``, of `least` units at least.
 
         Lengths `of_windows` may be months; an `offset` may be 0 or, in quotes, negative.
         """
@@ -141,8 +141,8 @@ class QueryParser(Parser):
             known = ", ".join(f"{one}S" for one in units)
             self.raise_error(f"a unit must be one of {known}, got {unit_token.text}", unit_token)
         digits = number.removeprefix("-") if offset else number
-        if not digits.isdigit() or (int(number) < 1 and not offset):
-            self.raise_error(f"a length must be a whole number of units ≥ 1, got {number}", token)
+        if not digits.isdigit() or (int(number) < least and not offset):
+            self.raise_error(f"a length must be a whole number of units ≥ {least}, got {number}", token)
         if unit in MONTHS:
             return at(Length(this=0, months=int(number) * MONTHS[unit]), token)
         return at(Length(this=int(number) * UNITS[unit]), token)
@@ -194,7 +194,8 @@ class QueryParser(Parser):
             if name == "TIME ZONE":
                 parts[name] = self.text_of("the name of a time zone").value
             else:
-                parts[name] = self.length(name in ("SIZE", "ADVANCE BY", "OFFSET"), name == "OFFSET")
+                months, least = name in ("SIZE", "ADVANCE BY", "OFFSET"), int(name != "GRACE PERIOD")
+                parts[name] = self.length(months, name == "OFFSET", least)
             if not self._match(TokenType.COMMA):
                 break
         self.need(")")

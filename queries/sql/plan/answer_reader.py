@@ -15,7 +15,7 @@ from ....operators.table.schema import END, START, schema_of
 from ..errors import error_at, nearest
 from ..scalars.scalars import Scalar, Scalars
 from .aggregates import DISTINCT, RANKED, AggregateCall
-from .clauses import WINDOW_COLUMNS
+from .clauses import edge_of
 from .expressions import Expressions
 from .selection import RANKED as RANKED_TYPE
 from .selection import AnswerSelection, Output, ranked
@@ -125,13 +125,11 @@ class AnswerReader:
     def _column(self, node: exp.Column) -> Scalar:
         name = node.name
         text = node.sql()
-        if node.table.lower() == "window" and name.lower() in ("start", "end"):
-            return self._edge(START if name.lower() == "start" else END)
+        if edge := edge_of(node):
+            return self._edge(edge)
         if text in self._keys:
             return self._make.column(self._keys[text])
         lower = name.lower()
-        if lower in WINDOW_COLUMNS:
-            return self._edge(WINDOW_COLUMNS[lower])
         if key := self._key_of(node):
             return self._make.column(key)
         if lower in self._aliases and not node.table:
@@ -249,9 +247,7 @@ def schema_of_answers(schema: Any, ranks: Mapping[str, tuple[float, ...]]) -> di
 
 def _item_name(item: Any, taken: Mapping[str, Any]) -> str:
     if isinstance(item, exp.Column):
-        if item.table.lower() == "window":
-            return f"window_{item.name.lower()}"
-        return WINDOW_COLUMNS.get(item.name.lower()) or item.name
+        return edge_of(item) or item.name
     if isinstance(item, exp.Dot | exp.JSONExtract) and isinstance(
         item.expression, exp.Column | exp.Identifier
     ):

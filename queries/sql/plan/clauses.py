@@ -16,6 +16,21 @@ WINDOW_COLUMNS = {
     **dict.fromkeys(("window_end", "windowend"), END),
 }
 """Names that people give to a window's edges."""
+SPARK_WINDOWS = ("window", "session_window")
+"""What Spark calls a window, whose `start` and `end` are its edges."""
+
+
+def edge_of(column: exp.Column) -> str:
+    """The window's edge that a column's name means, `START` or `END`; empty for others.
+
+    >>> import sqlglot
+    >>> edge_of(sqlglot.parse_one("session_window.start")), edge_of(sqlglot.parse_one("WINDOWEND"))
+    ('window_start', 'window_end')
+    """
+    name = column.name.lower()
+    if column.table.lower() in SPARK_WINDOWS:
+        return {"start": START, "end": END}.get(name, "")
+    return WINDOW_COLUMNS.get(name, "")
 
 
 def check_clauses(select: exp.Select) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, time
+from math import isinf
 from typing import Any
 
 import polars as pl
@@ -164,6 +165,8 @@ class Expressions:
             value: int | float = int(node.this)
         except ValueError:
             value = float(node.this)
+            if isinf(value):
+                raise error_at(node, f"a number must be less than 1.8e308, got {node.this}") from None
         if isinstance(value, int) and value >= 2**63:
             raise error_at(node, f"a whole number must be less than 2^63, got {value}; write it with a .0")
         return self.make.literal(value)
@@ -213,8 +216,8 @@ class Expressions:
             raise error_at(node, "IN (SELECT …): join the table instead, JOIN … ON")
         one, *items = self._alike([node.this, *node.expressions], node)
         some = [item for item in items if item.kind != "null"]
-        if some and all(item.literal is not None for item in some):
-            values = [item.literal for item in some]
+        values = [item.literal for item in some]
+        if len({type(value) for value in values}) == 1 and values[0] is not None and one.kind == some[0].kind:
             result = self.make.call(one, "is_in", values)
         else:
             made = [self.make.operator(one, "==", item) for item in some]

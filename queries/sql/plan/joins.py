@@ -165,6 +165,17 @@ def _sorted_pair(pair: Any, right: Relation, alias: str) -> tuple[Any, str]:
     raise error_at(pair, f"ON must name a column of {right.name}, {alias}.column")
 
 
+def _computed_side(pair: Any, alias: str) -> tuple[Any, Any] | None:
+    """The sides of an equality of which the right one is an expression of a stream's own columns alone."""
+    for left, right in ((pair.this, pair.expression), (pair.expression, pair.this)):
+        columns = list(right.find_all(exp.Column))
+        plain = isinstance(right, exp.Column) and not right.args.get("db")
+        own = all(len(one.parts) > 1 and one.parts[0].name.lower() == alias for one in columns)
+        if columns and own and not plain:
+            return left, right
+    return None
+
+
 def _join_table(
     reader: TopicReader,
     scope: Scope,
@@ -236,8 +247,12 @@ def _join_stream(
     other_scope = Scope(other, [Side(relation, alias, columns)])
     on: list[str] = []
     for pair in pairs:
-        left, right = _sorted_pair(pair, relation, alias)
-        on.append(_shared_key(scope, other_scope, left, columns[right], pair))
+        if (computed := _computed_side(pair, alias)) is not None:
+            left, own = computed[0], other_scope.key_column(computed[1])
+        else:
+            left, right = _sorted_pair(pair, relation, alias)
+            own = columns[right]
+        on.append(_shared_key(scope, other_scope, left, own, pair))
     if (join.args.get("kind") or "").upper() == "ANTI":
         make = Scalars(other.stream.columns)
         with_columns(other, {f"{alias} is matched": make.literal(True)}, join.this)

@@ -33,7 +33,7 @@ def projection_plan(
         node = item.this if isinstance(item, exp.Alias) else item
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             check_arguments(node.this if isinstance(node, exp.Column) else node, "item")
-            more = scope.all_columns(node)
+            more = scope.all_columns(node, outputs)
         else:
             more = {scope.output_name(item, outputs): _scalar(scope, node)}
         if twice := [name for name in more if name in outputs]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..scalars.scalars import Scalar, Scalars, a_type, type_source
 from .aggregates import aggregate_call
 from .answer_reader import BOUNDS
 from .catalog import Relation
-from .clauses import WINDOW_COLUMNS
+from .clauses import edge_of
 from .expressions import Expressions, struct_field
 from .stream_builder import StreamBuilder, with_columns
 from .topic_reader import MESSAGE
@@ -122,14 +122,17 @@ class Scope:
         if fields:
             aliases = [side.alias for side in self.sides]
             raise error_at(node, f"no stream of the query is called {name}; {nearest(name, aliases)}")
-        if name.lower() in WINDOW_COLUMNS:
+        if edge_of(node):
             raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
         known_names = [one for side in sides for one in side.columns] + list(self.aliases)
         text = f"; a text stands in single quotes, '{name}'" if quoted else ""
         raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
 
-    def all_columns(self, node: Any) -> dict[str, Scalar]:
-        """The columns that ``*`` or ``stream.*`` stands for."""
+    def all_columns(self, node: Any, taken: Collection[str] = ()) -> dict[str, Scalar]:
+        """The columns that ``*`` or ``stream.*`` stands for.
+
+        Those of ``stream.*`` have their declared names; behind one of `taken` stands the stream's.
+        """
         make = Scalars(self.builder.stream.columns)
         wanted = node.table.lower() if isinstance(node, exp.Column) else ""
         columns: dict[str, Scalar] = {}
@@ -137,7 +140,9 @@ class Scope:
             if wanted and side.alias != wanted:
                 continue
             names = [name for name in side.columns if name.lower() not in MESSAGE]
-            columns |= {side.columns[name]: make.column(side.columns[name]) for name in names}
+            for name in names:
+                own = name if name not in taken else f"{name}_{side.alias}"
+                columns[own if wanted else side.columns[name]] = make.column(side.columns[name])
         if not columns:
             raise error_at(node, f"no stream of the query is called {wanted}")
         return columns
@@ -242,8 +247,7 @@ class Scope:
         if isinstance(item, exp.Alias):
             return item.alias
         if isinstance(item, exp.Column):
-            edge = WINDOW_COLUMNS.get(item.name.lower())
-            return edge or item.name
+            return edge_of(item) or item.name
         if isinstance(item, exp.Dot | exp.JSONExtract) and isinstance(
             item.expression, exp.Column | exp.Identifier
         ):

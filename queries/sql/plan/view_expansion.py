@@ -13,10 +13,11 @@ from typing import Any
 from sqlglot import exp
 
 from ..errors import error_at, nearest
+from ..parse.nodes import WindowedTable
 from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
 from .catalog import Catalog
-from .clauses import WINDOW_COLUMNS
+from .clauses import edge_of
 from .scope import is_explode
 from .topic_reader import MESSAGE
 
@@ -78,7 +79,9 @@ def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _V
             raise error_at(node, "a named query counts nothing: write CREATE TABLE … AS SELECT for it")
         if any(is_explode(below) for below in node.walk()):
             raise error_at(node, "EXPLODE in a named query: CROSS JOIN UNNEST(column) AS t(name)")
-        if isinstance(node, exp.Star):
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            _check_star(select, node)
+        if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
             everything = True
         elif isinstance(item, exp.Alias) or isinstance(node, exp.Column):
             if item.alias_or_name.lower() in outputs:
@@ -89,6 +92,15 @@ def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _V
     if everything:
         _check_names(select, outputs, catalog)
     return _ViewQuery(select, outputs, everything)
+
+
+def _check_star(select: exp.Select, star: exp.Column) -> None:
+    """Raise `SqlError` for a ``t.*`` that isn't all columns of the query."""
+    table = select.args["from_"].this
+    if select.args.get("joins"):
+        raise error_at(star, f"{star.sql()} beside a join: name its columns")
+    if star.table.lower() != table.alias_or_name.lower():
+        raise error_at(star, f"no stream of the query is called {star.table}")
 
 
 def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalog) -> None:
@@ -121,28 +133,31 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
         _check(table, {"this", "alias"}, "a query in FROM")
         alias, inner = _alias(table).lower(), _named(table.this, named, catalog)
     elif isinstance(table, exp.Table) and table.name.lower() in named:
-        _check(table, {"this", "alias"}, f"{table.name}, a named query,")
+        _check(table, {"this", "alias", "windowed"}, f"{table.name}, a named query,")
         alias, inner = (table.alias or table.name).lower(), named[table.name.lower()]
     elif isinstance(table, exp.Table) and table.name.lower() in catalog.views:
-        _check(table, {"this", "alias"}, f"{table.name}, a view,")
+        _check(table, {"this", "alias", "windowed"}, f"{table.name}, a view,")
         alias = (table.alias or table.name).lower()
         inner = _named(_at(catalog.views[table.name.lower()], table.this), {}, catalog)
     else:
-        for join in select.args.get("joins") or ():
-            name = join.this.name.lower()
-            if isinstance(join.this, exp.Subquery) or name in named or name in catalog.views:
-                raise error_at(join.this, "a named query is read by FROM: write the join within it")
+        _check_joined(select, named, catalog)
         return select
-    if select.args.get("joins"):
-        raise error_at(select.args["joins"][0].this, f"{alias} is a named query: write the join within it")
+    joins = select.args.get("joins") or []
+    if joins:
+        _check_joined(select, named, catalog)
+        inner = _beside(inner, alias, joins)
+        for column in list(select.find_all(exp.Column)):
+            _qualify(column, inner, alias, joins, catalog)
     select.set("from_", None)
     aliases = {one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)}
     select.set("expressions", list(_items(select, inner, alias)))
     for column in list(select.find_all(exp.Column)):
         _replace(column, inner, alias, aliases)
     source = inner.select.copy()
+    if (window := table.args.get("windowed")) is not None:
+        source.args["from_"].this.set("windowed", _window_of(window, inner, alias))
     select.set("from_", source.args["from_"])
-    select.set("joins", source.args.get("joins"))
+    select.set("joins", [*(source.args.get("joins") or ()), *joins] or None)
     wheres = [one for one in (source.args.get("where"), select.args.get("where")) if one is not None]
     if wheres:
         conditions = [exp.Paren(this=one.this) for one in wheres] if len(wheres) > 1 else [wheres[0].this]
@@ -151,6 +166,93 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
             both = exp.And(this=both, expression=other)
         select.set("where", exp.Where(this=both))
     return select
+
+
+def _check_joined(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalog) -> None:
+    """Raise `SqlError` for a join with a named query."""
+    for join in select.args.get("joins") or ():
+        name = join.this.name.lower()
+        if isinstance(join.this, exp.Subquery) or name in named or name in catalog.views:
+            raise error_at(join.this, "a named query is read by FROM: write the join within it")
+
+
+def _beside(inner: _ViewQuery, alias: str, joins: list[Any]) -> _ViewQuery:
+    """A named query beside which others are joined: its columns have the name of its stream before them.
+
+    Raises `SqlError` for a query that has joins itself or selects *, and for a join that also gives rows that
+    aren't the named query's, of which its conditions would have to hold before.
+    """
+    at, source = joins[0].this, inner.select.args["from_"].this
+    own = source.alias_or_name
+    if inner.select.args.get("joins") or inner.everything:
+        raise error_at(at, f"{alias} is a named query with joins or with *: write the join within it")
+    for join in joins:
+        if not isinstance(join.this, exp.Table) or (join.args.get("side") or "").upper() not in ("", "LEFT"):
+            place = join.this.expressions[0] if isinstance(join.this, exp.Unnest) else join.this
+            raise error_at(place, f"{alias} is a named query: write the join within it")
+    names = [join.this.alias_or_name.lower() for join in joins]
+    if same := {own.lower(), alias} & {*names}:
+        raise error_at(at, f"{min(same)} is joined twice; give it another name, JOIN … AS other")
+    select = inner.select.copy()
+    for column in list(select.find_all(exp.Column)):
+        parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
+        if not _is_word(column) and (len(parts) == 1 or parts[0].name.lower() != own.lower()):
+            column.replace(_placed([exp.to_identifier(own, quoted=True), *parts], column))
+    outputs = {
+        one.alias_or_name.lower(): one.this if isinstance(one, exp.Alias) else one
+        for one in select.expressions
+    }
+    return _ViewQuery(select, outputs, False)
+
+
+def _placed(parts: list[Any], column: exp.Column) -> exp.Column:
+    """A column of the query as it is planned, by the parts of its name, where another stands."""
+    made = exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(parts))))
+    made.meta.update({**column.meta, "placed": True})
+    return made
+
+
+def _qualify(column: exp.Column, inner: _ViewQuery, alias: str, joins: list[Any], catalog: Catalog) -> None:
+    """Mark a column of a joined stream or table, which a named query's names don't stand for.
+
+    Raises `SqlError` for a name that both have, and for * of both.
+    """
+    if isinstance(column.this, exp.Star):
+        raise error_at(column, f"{column.sql()} beside a named query: name the columns")
+    parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
+    first = parts[0].name.lower()
+    tables = {join.this.alias_or_name.lower(): join.this for join in joins}
+    if len(parts) > 1 and first in tables:
+        column.meta["placed"] = True
+        return
+    if _is_word(column) or edge_of(column) or (len(parts) > 1 and first == alias):
+        return
+    relations = {name: catalog.relations.get(table.name.lower()) for name, table in tables.items()}
+    have = [
+        name
+        for name, relation in relations.items()
+        if relation is not None and first in {known.lower() for known in relation.columns} - {*MESSAGE}
+    ]
+    if have and first in inner.outputs:
+        raise error_at(column, f"{first} may be {alias}.{first} or {have[0]}.{first}; say which")
+    if len(have) == 1:
+        column.replace(_placed([exp.to_identifier(have[0], quoted=True), *parts], column))
+
+
+def _window_of(window: WindowedTable, inner: _ViewQuery, alias: str) -> WindowedTable:
+    """The window of a named query as one of the stream that it reads."""
+    if inner.select.args["from_"].this.args.get("windowed") is not None:
+        raise error_at(window, "a query has one window, and the named query has it already")
+    made = window.copy()
+    time = made.args["time"]
+    for column in list(made.find_all(exp.Column)):
+        _replace(column, inner, alias, {})
+    if not isinstance(made.args["time"], exp.Column):
+        raise error_at(
+            window.args["time"],
+            f"{time.name} isn't the event time as the stream has it, which windows of a named query need",
+        )
+    return made
 
 
 def _at(select: exp.Select, at: Any) -> exp.Select:
@@ -166,6 +268,8 @@ def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
     """What is selected, a * as what it stands for; a column keeps its name."""
     for item in select.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            if select.args.get("joins"):
+                raise error_at(item, "* beside a named query: name the columns")
             if isinstance(item, exp.Column) and item.table.lower() != alias:
                 raise error_at(item, f"no stream of the query is called {item.table}")
             for one in inner.select.expressions:
@@ -173,16 +277,10 @@ def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
                 for column in copied.find_all(exp.Column):
                     column.meta["placed"] = True
                 yield copied
-        elif isinstance(item, exp.Column) and _of_edge(item) is None and item.name.lower() not in MESSAGE:
+        elif isinstance(item, exp.Column) and not edge_of(item) and item.name.lower() not in MESSAGE:
             yield exp.Alias(this=item.copy(), alias=exp.to_identifier(item.name, quoted=True))
         else:
             yield item
-
-
-def _of_edge(column: exp.Column) -> str | None:
-    if column.table.lower() == "window" and column.name.lower() in ("start", "end"):
-        return column.name
-    return WINDOW_COLUMNS.get(column.name.lower())
 
 
 def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping[str, Any]) -> None:
@@ -192,7 +290,7 @@ def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping
     parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
     if len(parts) > 1 and parts[0].name.lower() == alias:
         parts = parts[1:]
-    elif _of_edge(column) is not None:
+    elif edge_of(column):
         return
     name, fields = parts[0].name, parts[1:]
     if name.lower() not in inner.outputs:

@@ -13,16 +13,17 @@ from ....operators.families import family
 from ....operators.table.schema import END, START
 from ....operators.windows.all_time import WholeInput
 from ..errors import SqlError, error_at
+from ..parse.nodes import WindowedTable
 from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar, a_type
 from .aggregates import AggregateCall, aggregates_in, function_names
 from .answer_reader import BOUNDS, EDGES, AnswerReader, answer_schema, ranks_of
-from .clauses import WINDOW_COLUMNS
+from .clauses import SPARK_WINDOWS, edge_of
 from .logical_plan import LogicalPlan
 from .scope import EXPLODE, Scope, is_explode
 from .stream_builder import aggregate_source, arguments, source_text, with_columns
-from .windows import Window, window_call
+from .windows import Window, check_grouped, window_call
 
 
 class WindowAggregation:
@@ -32,6 +33,7 @@ class WindowAggregation:
         self._scope = scope
         self._select = select
         self._plain_keys: set[str] = set()
+        self._edges: set[str] = set()
 
     def plan(self, window: Window, push: str, limit: int | None) -> LogicalPlan:
         """The plan. Raises `SqlError`."""
@@ -45,6 +47,8 @@ class WindowAggregation:
         self._scope.explode_items([*items, *(group.expressions if group is not None else ())])
         keys = self._keys(items)
         window = self._partitioned(window, keys)
+        if isinstance(window.node, WindowedTable):
+            check_grouped(window.node, self._edges)
         aggregate_calls: list[AggregateCall] = []
         aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         having = select.args.get("having")
@@ -95,7 +99,7 @@ class WindowAggregation:
             edges := [one for one in self._select.find_all(exp.Column) if _is_edge(one)]
         ):
             raise error_at(edges[0], "without a WINDOW all rows are counted together, and there are no edges")
-        aliases = {"window", *(side.alias for side in self._scope.sides)}
+        aliases = {*SPARK_WINDOWS, *(side.alias for side in self._scope.sides)}
         for column in self._select.find_all(exp.Column):
             if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:
                 raise error_at(column, f"no stream of the query is called {column.parts[0].name}")
@@ -131,7 +135,9 @@ class WindowAggregation:
                 item = items[number - 1]
             else:
                 item = node
-            if window_call(item) is not None or _is_edge(item) or _is_edge(getattr(item, "this", None)):
+            edge = self._edge_of(item, aliases)
+            self._edges |= {edge} - {""}
+            if edge or window_call(item) is not None:
                 continue
             alias = item.alias if isinstance(item, exp.Alias) else ""
             target = item.this if isinstance(item, exp.Alias) else item
@@ -145,6 +151,15 @@ class WindowAggregation:
             keys |= self._key(target, alias or self._alias_of(target, items), target.sql())
         exploded = {text: name for text, name in self._scope.exploded.items() if name in keys.values()}
         return {**keys, **exploded}
+
+    def _edge_of(self, item: Any, aliases: Mapping[str, Any]) -> str:
+        """The window's edge that a part of GROUP BY is, by its name or an alias; empty for others."""
+        if isinstance(item, exp.Column) and not item.table and not _is_edge(item):
+            known = {name.lower() for side in self._scope.sides for name in side.columns}
+            if (lower := item.name.lower()) not in known:
+                item = aliases.get(lower, item)
+        target = item.this if isinstance(item, exp.Alias) else item
+        return edge_of(target) if isinstance(target, exp.Column) else ""
 
     def _alias_of(self, node: Any, items: list[Any]) -> str:
         return next((item.alias for item in items if isinstance(item, exp.Alias) and item.this == node), "")
@@ -317,8 +332,4 @@ def _lengths(window: Window) -> dict[str, Any]:
 
 
 def _is_edge(node: Any) -> bool:
-    if not isinstance(node, exp.Column):
-        return False
-    if node.table.lower() == "window":
-        return node.name.lower() in ("start", "end")
-    return node.name.lower() in WINDOW_COLUMNS
+    return isinstance(node, exp.Column) and bool(edge_of(node))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from ....operators.table.schema import END, START
 from ..errors import error_at
 from ..parse.nodes import MONTHS, UNITS, Length
 
@@ -79,6 +80,21 @@ def window_of_table(node: Any) -> Window:
     if not _calendar(size, every) and int(size.this) % int(every.this):
         raise error_at(node, "the step of a CUMULATE must divide its size")
     return Window(node, "cumulate", (size.duration,), (("every", every.duration), *place), time)
+
+
+def check_grouped(window: Any, edges: Collection[str]) -> None:
+    """Raise `SqlError` for a window in FROM whose edges GROUP BY doesn't name, `edges` being those it does.
+
+    In Flink and RisingWave such a query merges all windows, where a row of a HOP counts several times.
+    """
+    if END in edges or (START in edges and window.this != "CUMULATE"):
+        return
+    edge = "window_end" if window.this == "CUMULATE" else "window_start"
+    raise error_at(
+        window,
+        f"a query of {window.this} must name its windows, GROUP BY {edge}, …; without {edge} all of them "
+        "would be merged",
+    )
 
 
 def window_call(node: Any) -> Window | None:

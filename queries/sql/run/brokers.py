@@ -19,6 +19,7 @@ from ....operators.kafka.faults import passing, refused
 from ....operators.kafka.produce import connected_producer
 from ....operators.kafka.topics import TopicError, admin, begin_offsets, end_offsets, ensure_topic
 from ....operators.watermarks.position import Input
+from ...views.followed_groups import FollowedGroups
 from ...views.topic_reading import reader, whole
 from ...views.view import TableView
 from ..errors import nearest
@@ -29,7 +30,6 @@ from .assertions import check_assertion
 from .consumer_runs import ConsumerRuns, KeptQuery, QueryRuns, RunningQueries, Start
 from .row_reader import ReceivedMessage, RowReader, as_message, topics_of
 from .statement_result import warnings_of
-from .stored_tables import FollowedGroups
 
 _SECONDS = 10.0
 _MOST = 10_000

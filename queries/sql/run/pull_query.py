@@ -30,10 +30,10 @@ from ..errors import error_at, errors_at, nearest
 from ..parse.grammar import check_grammar
 from ..plan.aggregates import DISTINCT, AggregateCall
 from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answers
-from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
+from ..plan.clauses import SPARK_WINDOWS, WINDOW_COLUMNS, check_clauses, edge_of, limit_of
 from ..plan.selection import AnswerSelection
 from ..plan.stored_columns import StoredColumns, set_column, with_columns, with_groups_of
-from ..plan.windows import window_call, window_of_clause, window_of_table
+from ..plan.windows import check_grouped, window_call, window_of_clause, window_of_table
 from .pull_filter import PullFilter, naive
 
 _ORDERED = (*DISTINCT, "count", "sum", "min", "max")
@@ -74,7 +74,7 @@ def _check_names(select: exp.Select, name: str) -> None:
     for call in select.find_all(exp.Anonymous):
         if call.name.upper() in EDGES and call.expressions:
             raise error_at(call, f"{call.name.upper()} of a stored table: write window_start or window_end")
-    known = {"window", (table.alias or table.name).lower()}
+    known = {*SPARK_WINDOWS, (table.alias or table.name).lower()}
     for column in select.find_all(exp.Column):
         if (owner := column.table) and (owner.lower() not in known or column.args.get("db")):
             raise error_at(column, f"no table of the query is called {owner}; there is {table.alias_or_name}")
@@ -173,7 +173,9 @@ class _PullQuery:
             self._now,
         )
         selection, _ = reader.selection(self._select, items, aliases, ranks, limit_of(self._select))
-        return selection
+        # Without groups there is a row even of nothing, as of a stream.
+        merged = bool(calls) and shape == _Shape((), "span") and self._select.args.get("group") is None
+        return replace(selection, of_nothing=merged)
 
     def _shape(self, aggregated: bool) -> _Shape:
         """The keys that are kept, and whether windows are, or what they are merged into."""
@@ -182,12 +184,12 @@ class _PullQuery:
         if not aggregated and group is None and self._longer() is None:
             return _Shape(tuple(self._keys), "window")
         keys: list[str] = []
-        every: Every = "span"
+        edges: set[str] = set()
         for node in group.expressions if group is not None else ():
             if window_call(node) is not None or not isinstance(node, exp.Column):
                 raise error_at(node, "GROUP BY must name keys of the table, or window_start")
-            if node.name.lower() in WINDOW_COLUMNS:
-                every = "window"
+            if edge := edge_of(node):
+                edges.add(edge)
                 continue
             fit = [key for key in self._keys if key.lower() == node.name.lower()]
             if not fit:
@@ -195,7 +197,10 @@ class _PullQuery:
                     node, f"{node.name} is not a key of {view.name}; {nearest(node.name, self._keys)}"
                 )
             keys.append(fit[0])
-        return _Shape(tuple(dict.fromkeys(keys)), self._longer() or every)
+        longer = self._longer()
+        if (call := select.args["from_"].this.args.get("windowed")) is not None:
+            check_grouped(call, edges)
+        return _Shape(tuple(dict.fromkeys(keys)), longer or ("window" if edges else "span"))
 
     def _longer(self) -> Every | None:
         """The windows that stored ones are merged into, or their length (microseconds); None for none."""

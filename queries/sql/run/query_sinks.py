@@ -34,7 +34,7 @@ def keeping(node: CreateAs, plan: LogicalPlan) -> list[Any]:
     if not str(folder):
         raise error_at(folder, "SKETCHES must not be empty")
     with errors_at(folder if keep is None else keep):
-        return [SketchesToParquet(str(folder), None if keep is None else str(keep))]
+        return [SketchesToParquet(str(folder), None if keep is None else str(keep), compacted=True)]
 
 
 def with_edges(plan: LogicalPlan, at: Word) -> LogicalPlan:

@@ -341,7 +341,7 @@ class SqlSession:
         if not relation.group:
             return replace(file_view(relation), name=relation.name)
         view = replace(self._engine.view(relation.group), name=relation.name)
-        return with_kept(view, Path(relation.sketches)) if relation.sketches else view
+        return with_kept(view, relation.sketches) if relation.sketches else view
 
     def _described(self, relation: Relation) -> list[tuple[str, str]]:
         if relation.server:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ....operators.table.stored import read_group_rows
 from ...answers.answers import Answer
 from ...client import Client
 from ...views.file_table import final_view
-from ...views.live import LiveTable
-from ...views.table_follower import TableFollower
-from ...views.view import NotReady, TableView
+from ...views.view import TableView
 from ..parse.statements import Statement
 from ..plan.catalog import Relation
 
 TOKEN = "STREAMGAUGE_TOKEN"
-_KEEP_US = 3650 * 86_400_000_000
-_SECONDS = 60.0
 
 
 def file_view(relation: Relation) -> TableView:
@@ -29,45 +21,7 @@ def file_view(relation: Relation) -> TableView:
 
     Raises what `table.read` raises; what isn't a sketch shows when it is used.
     """
-    return final_view(relation.name, read_group_rows(Path(relation.sketches)))
-
-
-@dataclass
-class FollowedGroups:
-    """The table topics of running groups, each followed from the first question to `close`."""
-
-    settings: Mapping[str, Any]
-    _followed: dict[str, TableFollower] = field(default_factory=dict)
-
-    def view(self, group: str) -> TableView:
-        """A group's table as it is now, open windows included. Raises `NotReady` after a minute without."""
-        if group not in self._followed:
-            self._followed[group] = TableFollower(group, self.settings, LiveTable(group, _KEEP_US))
-        table = self._followed[group].table
-        # A question after another must see what came between them.
-        begun, until = time.time(), time.monotonic() + _SECONDS
-        while True:
-            try:
-                view = table.view()
-                if (
-                    view.ready
-                    and view.lag == 0
-                    and view.stale is None
-                    and self._followed[group].heard >= begun
-                ):
-                    return view
-                why = view.stale.why if view.stale is not None else "its table topic is being read"
-            except NotReady as error:
-                why = str(error)
-            if time.monotonic() > until:
-                raise NotReady(f"the table of {group} could not be read in {_SECONDS:.0f} s: {why}")
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        """Follow none of them any more."""
-        for follower in self._followed.values():
-            follower.close()
-        self._followed.clear()
+    return final_view(relation.name, read_group_rows(relation.sketches))
 
 
 def spans_left_out(answer: Answer) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="are the consumer's"):
         Live(job, feed, "g", "spark", workers=2, state=tmp_path)
     with pytest.raises(ValueError, match="on Spark tables are in the --state folder"):
-        Live(job, feed, "g", "spark", state=tmp_path, table=tmp_path)
+        Live(job, feed, "g", "spark", state=tmp_path, table=str(tmp_path))
     with pytest.raises(ValueError, match="name their folder by --table FOLDER"):
         Live(job, feed, "g", keep="30d")
 

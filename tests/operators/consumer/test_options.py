@@ -93,10 +93,14 @@ def test_a_table_is_a_sink_in_a_folder_of_each_stream(tmp_path: Any) -> None:
     source = Stream.from_kafka("posts", value=json({"x": pl.Int64}), bootstrap_servers="localhost:1")
     stream = source.tumbling("1m").agg(posts=count())
     options = RunOptions(table=tmp_path, keep="30d")
-    assert options.all_sinks == [SketchesToParquet(tmp_path, "30d")] == replace(options, workers=2).all_sinks
+    sink = SketchesToParquet(tmp_path, "30d", compacted=True)
+    assert options.all_sinks == [sink] == replace(options, workers=2).all_sinks
     shared = options_of({"a": stream, "b": stream}, options, None, {"b": [AnswersToKafka("answers")]})
-    assert shared["a"].all_sinks == [SketchesToParquet(tmp_path / "a", "30d")]
-    assert shared["b"].all_sinks == [AnswersToKafka("answers"), SketchesToParquet(tmp_path / "b", "30d")]
-    for table, keep in (("s3://bucket/table", None), (tmp_path, "0s")):
+    assert shared["a"].all_sinks == [SketchesToParquet(str(tmp_path / "a"), "30d", compacted=True)]
+    assert shared["b"].all_sinks == [
+        AnswersToKafka("answers"),
+        SketchesToParquet(str(tmp_path / "b"), "30d", compacted=True),
+    ]
+    for table, keep in (("nowhere://bucket/table", None), (tmp_path, "0s")):
         with pytest.raises(ValueError, match="SketchesToParquet: "):
             RunOptions(table=table, keep=keep)

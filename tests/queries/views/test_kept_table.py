@@ -11,7 +11,7 @@ import pytest
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.table.stored import read_table
-from streamgauge.queries.sql.run.stored_tables import FollowedGroups
+from streamgauge.queries.views.followed_groups import FollowedGroups, read_group
 from streamgauge.queries.views.kept_windows import TableWithKept
 from streamgauge.queries.views.view import TableView, rows_of
 
@@ -39,9 +39,15 @@ class _Group:
         self._followed.close()
 
 
-def test_open_and_closed_windows_are_one_table(kafka: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["folder", "bucket"])
+def test_open_and_closed_windows_are_one_table(
+    store: str, kafka: Any, tmp_path: Path, s3: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3["endpoint_url"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3["key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3["secret"])
     posts, group = Posts(kafka, f"posts-{uuid.uuid4().hex[:8]}"), f"kept-{uuid.uuid4().hex[:8]}"
-    folder = tmp_path / "windows"
+    folder = str(tmp_path / "windows") if store == "folder" else f"s3://streams/{group}"
     options = RunOptions(until="latest", group_id=group, table=folder, keep="30d", dead_letters=None)
     for _ in range(2):  # the second run resumes, and stores what it closes beside the first one's
         posts.send(10)
@@ -54,5 +60,7 @@ def test_open_and_closed_windows_are_one_table(kafka: Any, tmp_path: Path) -> No
         table.close()
     assert 0 < closed["posts"].sum() <= 400
     assert everything["posts"].to_pylist() and sum(everything["posts"].to_pylist()) == 400
+    read = read_group(group, folder, posts.config["bootstrap.servers"]).answers()
+    assert read["posts"].sum() == 400 and len(read) == 40
     groups = list(zip(everything["window_start"].to_pylist(), everything["lang"].to_pylist()))
     assert len(groups) == len(set(groups)) == 40

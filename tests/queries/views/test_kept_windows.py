@@ -51,6 +51,13 @@ def test_a_window_is_there_once_wherever_it_is(windows: str, tmp_path: Path) -> 
     assert [gap.until for gap in view.gaps] == [START * 10**6]
 
 
+def test_a_folder_that_has_no_window_more_adds_none(tmp_path: Path) -> None:
+    stream = ROWS.group_by("key").tumbling("10s")
+    counted(stream, [0, 1], tmp_path)
+    live = final_view("t", counted(stream, [0, 1, 13]))
+    assert numbers(with_kept(live, tmp_path)) == numbers(live)
+
+
 def test_a_folder_without_files_adds_nothing_and_one_of_another_definition_is_refused(tmp_path: Path) -> None:
     live = final_view("t", counted(ROWS.group_by("key").tumbling("10s"), [1]))
     assert with_kept(live, tmp_path / "later") is live and with_kept(live, tmp_path) is live

@@ -55,6 +55,24 @@ CASES = [
         "SELECT p.usr, t.usr AS own FROM posts p JOIN towns t ON p.usr = t.usr",
         [["ann", "ann"], ["bob", "bob"]],
     ),
+    ("SELECT t.* FROM visits v JOIN towns t ON v.ref = t.usr", [["bob", "Oulu"]]),
+    ("SELECT n IN (1, 2.0) AS x FROM posts", [[True], [True], [False]]),
+    # Keys that are expressions
+    (
+        "SELECT p.usr AS a, v.usr AS b FROM posts p JOIN visits v WITHIN 10 SECONDS"
+        " ON UPPER(p.usr) = UPPER(v.ref)",
+        [["bob", "ann"], ["cid", "dan"]],
+    ),
+    (
+        "SELECT p.usr AS a, v.usr AS b, v.ref FROM posts p LEFT JOIN visits v WITHIN 10 SECONDS"
+        " ON SUBSTRING(v.ref, 1, 1) || 'ob' = p.usr",
+        [["ann", None, None], ["bob", "ann", "bob"], ["cid", None, None]],
+    ),
+    (
+        "SELECT p.usr AS a, v.usr AS b FROM posts p FULL OUTER JOIN visits v WITHIN 10 SECONDS"
+        " ON p.usr = LOWER(v.ref) AND p.n + 1 = LENGTH(v.ref) - 0",
+        [["ann", None], ["bob", "ann"], ["cid", None], [None, "dan"]],
+    ),
     # Keys of two streams
     (
         "SELECT p.usr AS a, v.usr AS b FROM posts p FULL OUTER JOIN visits v WITHIN 10 SECONDS"

@@ -18,6 +18,10 @@ ROWS = (
     "WITH q AS (SELECT k AS n, n AS k FROM s) SELECT n, k FROM q WHERE k > 1",
     "WITH q AS (SELECT *, n * 2 AS twice FROM s) SELECT k, twice, x FROM q WHERE twice > 2",
     "WITH s AS (SELECT k, n AS m FROM s) SELECT m FROM s",
+    "WITH q AS (SELECT k, n * 2 AS m FROM s WHERE n > 1 OR b) SELECT q.k, m, town FROM q JOIN u ON q.k = u.k",
+    "WITH q AS (SELECT k AS town, n AS m FROM s WHERE n > 1) SELECT q.town, m, u.town AS t FROM q LEFT JOIN u"
+    " ON q.town = u.k WHERE m < 9 OR u.town IS NULL",
+    "WITH q AS (SELECT k AS a, n AS m FROM s WHERE n <> 2) SELECT a, u.k, town FROM q LEFT JOIN u ON a = u.k",
 )
 GROUPED = (
     (
@@ -31,6 +35,7 @@ GROUPED = (
         "SELECT k || 'x', COUNT(*) FILTER (WHERE n > 1) FROM s GROUP BY k || 'x'",
     ),
 )
+Q = "WITH q AS (SELECT usr, tags FROM posts)"
 REFUSED = {
     "WITH q AS (SELECT usr FROM posts) SELECT usr, price FROM q": "no column is called price; there are usr",
     "WITH q AS (SELECT usr FROM posts) SELECT usr, price AS price FROM q": "no column is called price",
@@ -41,7 +46,16 @@ REFUSED = {
     "WITH q AS (SELECT COUNT(*) AS n FROM posts) SELECT n FROM q": "a named query counts nothing",
     "WITH q AS (SELECT usr FROM posts LIMIT 1) SELECT usr FROM q": "a named query selects rows",
     "WITH q AS (SELECT EXPLODE(tags) AS t FROM posts) SELECT t FROM q": "EXPLODE in a named query",
-    "WITH q AS (SELECT usr FROM posts) SELECT q.usr FROM q JOIN users u ON q.usr = u.usr": "q is a named",
+    f"{Q} SELECT usr FROM q JOIN users u ON q.usr = u.usr": "usr may be q.usr or",
+    f"{Q} SELECT lang, price FROM q JOIN users u ON q.usr = u.usr": "no column is called price",
+    f"{Q} SELECT ROWTIME FROM q JOIN clicks c WITHIN 1 DAY ON q.usr = c.usr": "ROWTIME may be",
+    f"{Q} SELECT * FROM q JOIN users u ON q.usr = u.usr": "* beside a named query",
+    f"{Q} SELECT u.* FROM q JOIN users u ON q.usr = u.usr": "u.* beside a named query",
+    f"{Q} SELECT t FROM q CROSS JOIN UNNEST(tags) AS e(t)": "q is a named query",
+    f"{Q} SELECT q.usr FROM q FULL JOIN clicks c WITHIN 1 DAY ON q.usr = c.usr": "q is a named",
+    f"{Q} SELECT q.usr FROM q JOIN posts WITHIN 1 DAY ON q.usr = posts.usr": "posts is joined twice",
+    "WITH q AS (SELECT * FROM posts) SELECT q.usr FROM q JOIN users u ON q.usr = u.usr": "q is a named",
+    "WITH q AS (SELECT usr FROM users) SELECT q.usr FROM clicks c JOIN q ON c.usr = q.usr": "a named",
     "SELECT c.page FROM clicks c JOIN (SELECT usr FROM posts) q ON c.usr = q.usr": "a named query is read",
     "SELECT usr FROM (SELECT usr FROM posts)": "a query in FROM must have a name",
     "WITH RECURSIVE q AS (SELECT usr FROM posts) SELECT usr FROM q": "RECURSIVE: a stream has no end",

@@ -19,8 +19,24 @@ SELECTED = {
     ],
     "CREATE OR REPLACE VIEW high AS SELECT usr FROM posts WHERE n = 1; SELECT * FROM high": [["ann"]],
     "SELECT COUNT(*) AS n, SUM(twice) AS s FROM high WINDOW TUMBLING (SIZE 1 MINUTE)": [[2, 10]],
+    "CREATE VIEW all_of AS SELECT p.*, n + 1 AS m FROM posts p; SELECT usr, m FROM all_of WHERE m > 3": [
+        ["cy", 4]
+    ],
+    "CREATE VIEW timed AS SELECT ts AS t, n FROM posts WHERE n > 1; SELECT window_start, SUM(n) AS s FROM"
+    " TABLE(TUMBLE(TABLE timed, DESCRIPTOR(t), INTERVAL '1' DAY)) GROUP BY window_start, window_end": [
+        ["2026-01-01T00:00:00", 5]
+    ],
+    "CREATE VIEW timed AS SELECT usr AS who, ts AS t FROM posts; SELECT who, COUNT(*) AS c FROM"
+    " TABLE(SESSION(TABLE timed PARTITION BY who, DESCRIPTOR(t), INTERVAL '1' MINUTE))"
+    " GROUP BY window_start, window_end, who ORDER BY who": [["ann", 1], ["bob", 1], ["cy", 1]],
 }
 REFUSED = {
+    "CREATE VIEW x AS SELECT p.*, u.region FROM posts p JOIN users u ON p.usr = u.usr": "p.* beside a join",
+    "CREATE VIEW x AS SELECT q.* FROM posts p": "no stream of the query is called q",
+    "CREATE VIEW x AS SELECT ts + 1 AS t FROM posts; SELECT COUNT(*) AS n FROM TUMBLE(x, t, INTERVAL '1' DAY)"
+    " GROUP BY window_start": "t isn't the event time as the stream has it",
+    "WITH x AS (SELECT ts FROM TUMBLE(posts, ts, INTERVAL '1' DAY)) SELECT COUNT(*) AS n"
+    " FROM TUMBLE(x, ts, INTERVAL '1' HOUR) GROUP BY window_start": "a query has one window, and the named",
     "SELECT price FROM high": "no column is called price; did you mean twice?",
     "CREATE VIEW high AS SELECT usr FROM posts": "high is a view already",
     "CREATE VIEW posts AS SELECT usr FROM posts": "posts is a stream already",

@@ -32,6 +32,7 @@ WHAT = "lang, COUNT(*) AS n, APPROX_COUNT_DISTINCT(usr) AS users"
         f"SELECT {WHAT} FROM posts WINDOW TUMBLING (SIZE 60 SECONDS) GROUP BY lang EMIT CHANGES",
         f"SELECT {WHAT} FROM TABLE(TUMBLE(TABLE posts, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
         " GROUP BY window_start, window_end, lang",
+        f"SELECT window_start AS w, {WHAT} FROM TUMBLE(posts, ts, INTERVAL '1' MINUTE) GROUP BY w, lang",
         f"SELECT window_start, {WHAT} FROM TUMBLE(posts, ts, INTERVAL '1 minute') GROUP BY"
         f" window_start, lang",
         f"SELECT window.start, {WHAT} FROM posts GROUP BY window(ts, '1 minute'), lang",
@@ -75,15 +76,15 @@ def test_hopping(query: str) -> None:
         ),
         (
             "TUMBLE(posts, ts AT TIME ZONE 'Asia/Tokyo', INTERVAL '1' MONTH, INTERVAL '-6' HOUR) "
-            "GROUP BY lang",
+            "GROUP BY lang, window_start",
             lambda rows: rows.tumbling("1mo", offset="-6h", zone="Asia/Tokyo"),
         ),
         (
-            "TUMBLE(posts, ts, INTERVAL '1' DAY, INTERVAL '6' HOURS) GROUP BY lang",
+            "TUMBLE(posts, ts, INTERVAL '1' DAY, INTERVAL '6' HOURS) GROUP BY lang, window_end",
             lambda rows: rows.tumbling("1d", offset="6h"),
         ),
         (
-            "HOP(posts, ts, INTERVAL '1' MONTH, INTERVAL '1' QUARTER) GROUP BY lang",
+            "HOP(posts, ts, INTERVAL '1' MONTH, INTERVAL '1' QUARTER) GROUP BY lang, window_start",
             lambda rows: rows.hopping("1q", every="1mo"),
         ),
         (
@@ -93,7 +94,7 @@ def test_hopping(query: str) -> None:
         ),
         (
             "CUMULATE(posts, ts AT TIME ZONE 'Asia/Tokyo', INTERVAL '1' DAY, INTERVAL '1' MONTH) "
-            "GROUP BY lang",
+            "GROUP BY lang, window_end",
             lambda rows: rows.cumulate("1mo", every="1d", zone="Asia/Tokyo"),
         ),
         (
@@ -126,7 +127,7 @@ def test_windows_on_a_calendar(query: str, windows: Any) -> None:
         f"SELECT {WHAT} FROM TABLE(SESSION(TABLE posts PARTITION BY lang, DESCRIPTOR(ts),"
         f" INTERVAL '5' MINUTE))"
         " GROUP BY lang, window_start, window_end",
-        f"SELECT {WHAT} FROM posts GROUP BY session_window(ts, '5 minutes'), lang",
+        f"SELECT session_window.start, {WHAT} FROM posts GROUP BY session_window(ts, '5 minutes'), lang",
     ],
 )
 def test_sessions(query: str) -> None:
@@ -155,8 +156,10 @@ def test_cumulating_and_grace() -> None:
     )
     expected = counted(posts().group_by("lang").cumulate("1d", every="1m"))
     assert planned(query).stream.fingerprint() == expected.fingerprint()
-    grace = "SELECT COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY, GRACE PERIOD 2 HOURS) EMIT FINAL"
-    assert planned(grace).stream.delay_us == 7_200_000_000
+    for grace, delay_us in (("2 HOURS", 7_200_000_000), ("0 SECONDS", 0)):
+        window = f"TUMBLING (SIZE 1 DAY, GRACE PERIOD {grace})"
+        query = f"SELECT COUNT(*) AS n FROM posts WINDOW {window} EMIT FINAL"
+        assert planned(query).stream.delay_us == delay_us
 
 
 def test_a_filter_and_steps_are_those_of_python() -> None:
