@@ -158,6 +158,26 @@ def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
     assert sent == [int(at.timestamp() * 1000) for at in times]
 
 
+def test_guesses_on_a_host_whose_clock_is_behind_are_seen(path: Path) -> None:
+    begin = datetime(2026, 6, 1, 8, tzinfo=UTC)
+    lines = []
+    for minute in range(120):
+        at = begin + timedelta(minutes=minute)
+        lines.append(f"{at:%b %d %H:%M:%S} web cron[1]: tick")
+        slow = at - timedelta(minutes=30)
+        guess = f"sshd[{minute}]: Failed password for root from 192.0.2.77 port {minute} ssh2"
+        lines.append(f"{slow:%b %d %H:%M:%S} db {guess if 60 <= minute < 68 else 'cron[1]: tick'}")
+    path.write_text("\n".join(lines) + "\n")
+    account, alerts, _ = alerts_of(path, "logins", {"year": "2026"})
+    assert account.late == 0
+    assert [(a.rule, a.state, a.plain_key) for a in alerts] == [
+        ("brute force", "fired", "192.0.2.77"),
+        ("brute force", "cleared", "192.0.2.77"),
+    ]
+    assert alerts[0].at_us == (begin + timedelta(minutes=34)).timestamp() * 1e6
+    assert alerts[0].details["detected_late"] > 1500
+
+
 def test_a_line_in_latin_1_leaves_the_format_known(tmp_path: Path) -> None:
     path = tmp_path / "auth.log"
     path.write_bytes("\n".join([*SSH, "Jan  1 00:04:00 web app: caf\xe9 opened"]).encode("latin-1"))

@@ -143,6 +143,28 @@ def test_a_backlog_at_the_end_of_a_feed_is_not_reported_by_halves() -> None:
     assert [one.state for one in kept.alerts[1:]] == ["withdrawn"]
 
 
+@pytest.mark.parametrize(("restated", "stands"), [(None, False), (60.0, False), (92.0, True)])
+def test_what_followed_from_a_reading_that_is_restated_is_withdrawn(
+    restated: float | None, stands: bool
+) -> None:
+    """A reading with the key and time of an earlier one replaces it, and one without a value cancels it."""
+    kept, begin = Kept(), NOON.replace(tzinfo=None)
+    jump = Change("jump", value="value", against="last", by="distance", above=30, every=True)
+    alerting = Alerting([HIGH, jump], to=[kept], at="at", lateness="30m")
+    tester = StreamTester(READINGS, sinks=[alerting], start=NOON + timedelta(days=1))
+    values: dict[int, float | None] = {0: 50.0, 60: 95.0, 120: 55.0}
+    quiet = {180 + 60 * step: 55.0 for step in range(5)}
+    for rows in (values, quiet, {60: restated}, {600: 50.0, 700: 50.0}):
+        readings = [(begin + timedelta(seconds=at), value) for at, value in rows.items()]
+        tester.feed([{"at": at, "key": "a", "value": value} for at, value in readings])
+    tester.finish()
+    events = [("high", "fired", 60), ("jump", "fired", 60), ("high", "cleared", 120), ("jump", "fired", 120)]
+    said = [(one.rule, one.state, one.at_us / 1e6 - NOON.timestamp()) for one in kept.alerts]
+    assert sorted(said[:4]) == sorted(events)
+    withdrawn = [(rule, "withdrawn", at) for rule, _, at in events]
+    assert sorted(said[4:]) == ([] if stands else sorted(withdrawn))
+
+
 def test_the_readings_of_a_series_are_in_order_however_many_keys_it_has() -> None:
     """Trades with a number each, of two venues: one's clock is behind, and a batch of the other is late."""
     trades = Stream.from_schema(
