@@ -122,8 +122,8 @@ class AppPart:
     run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
     events count as often as they are delivered. In one with `keep_late` rules get readings however late they
     come (`Stream.tumbling`), in the order of each key, and `lateness` is how long after a key's latest
-    reading an earlier one is accepted unless ``--set lateness=`` says otherwise. `derive` adds to the rows of its answers what follows
-    from them, such as one answer divided by another.
+    reading an earlier one is accepted unless ``--set lateness=`` says otherwise. `derive` adds to the rows of
+    its answers what follows from them, such as one answer divided by another.
     """
 
     name: str
