@@ -124,8 +124,9 @@ class AppPart:
     one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
     run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
     events count as often as they are delivered. In one with `keep_late` rules get readings however late they
-    come (`Stream.tumbling`), in the order of each key. `derive` adds to the rows of its answers what follows
-    from them, such as one answer divided by another.
+    come (`Stream.tumbling`), in the order of each key, and `lateness` is how long after a key's latest
+    reading an earlier one is accepted unless ``--set lateness=`` says otherwise. `derive` adds to the rows of
+    its answers what follows from them, such as one answer divided by another.
     """
 
     name: str
@@ -139,6 +140,7 @@ class AppPart:
     of: pl.Expr | None = None
     repeats: bool = False
     keep_late: bool = False
+    lateness: str = "1m"
     derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda rows: rows
 
 

@@ -125,12 +125,11 @@ class Job:
             return None
         outlets = [*to, *self.app.outlets(self.settings)]
         # A recording waits so long for late readings that none is left to be corrected.
-        lateness = self.settings.get("lateness") or ("0s" if self.recorded else _LATENESS)
+        lateness = self.settings.get("lateness") or ("0s" if self.recorded else part.lateness)
         return Alerting(list(rules), outlets, part.at, stale, self.app.name, lateness=lateness)
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
-_LATENESS = "1m"
 _RECORDED = "1d"
 """A recording that is read at once can wait this long: no sensor's clock is further behind."""
 

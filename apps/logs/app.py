@@ -217,7 +217,7 @@ APP = App(
     parts=(
         AppPart("traffic", _traffic, _traffic_rules),
         AppPart("days", _days, total="total"),
-        AppPart("logins", _logins, _login_rules, at="at", shown=False),
+        AppPart("logins", _logins, _login_rules, at="at", shown=False, keep_late=True),
         AppPart("clients", _clients, _client_rules, shown=False),
         AppPart("client-days", _day_of_clients, _slow_rules, shown=False),
         AppPart("accounts", _accounts, _account_rules, shown=False),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from ...operators.definition.stream import Stream
@@ -13,12 +15,15 @@ from .lines import lines_of, timed
 
 YEAR = {"year": ""}
 """The year in which a recording begins; without it, its last line is of the latest year that the file's own
-time allows."""
+time and its 29ths of February allow."""
 
 _NAMED = re.compile(rb"^(?:<\d{1,3}>)?([A-Z][a-z]{2}) +(\d{1,2}) \d{2}:")
 _NUMBERED = re.compile(rb"^\[?[IWEF]?(\d\d)[-./]?(\d\d) \d\d:\d\d:\d\d")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _HALF_A_YEAR = 183
+_BACK_OVER_NEW_YEAR = 368
+"""A line this many days of a year after the line before, in January, is of the year before."""
+_LEAP_DAY = 31 + 29
 
 
 def timed_by_year(stream: Stream, path: Path, settings: Settings) -> Iterator[Message]:
@@ -32,16 +37,24 @@ def yearly_stamps(path: Path, given: str, lines: Callable[[], Iterable[bytes]]) 
 
     Raises `ValueError` for a given year that isn't one.
     """
-    year, last = _first_year(path, given, lines()), 0
-    stamp = _end_of(year)
-    for line in lines():
+    first = _first_year(path, given, lines())
+    for new_years, _ in _new_years(lines()):
+        yield _end_of(first + new_years)
+
+
+def _new_years(lines: Iterable[bytes]) -> Iterator[tuple[int, int | None]]:
+    """How many New Years lie between a file's first line and each line, and the line's day of the year.
+
+    In the night of New Year, the lines of hosts in several zones alternate between two years.
+    """
+    new_years = last = 0
+    for line in lines:
         day = _day_of_year(line)
         if day is not None:
-            if last - day > _HALF_A_YEAR:
-                year += 1
-                stamp = _end_of(year)
+            new_years += last - day > _HALF_A_YEAR
+            new_years -= 0 < last < day - _BACK_OVER_NEW_YEAR
             last = day
-        yield stamp
+        yield new_years, day
 
 
 def _first_year(path: Path, given: str, lines: Iterable[bytes]) -> int:
@@ -50,14 +63,16 @@ def _first_year(path: Path, given: str, lines: Iterable[bytes]) -> int:
         if not re.fullmatch(r"\d{4}", given):
             raise ValueError(f"--set year must be a year, such as 2024, got {given}")
         return int(given)
-    last = turns = 0
-    for line in lines:
-        if (day := _day_of_year(line)) is not None:
-            turns += last - day > _HALF_A_YEAR
-            last = day
-    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    ahead = last > 31 * (written.month - 1) + written.day + 1
-    return written.year - ahead - turns
+    last, turns, leap_days = 0, 0, set[int]()
+    for turns, day in _new_years(lines):
+        last = last if day is None else day
+        if day == _LEAP_DAY:
+            leap_days.add(turns)
+    # In the farthest zone it is up to a day later than in UTC.
+    latest = datetime.fromtimestamp(path.stat().st_mtime, UTC) + timedelta(days=1)
+    year = latest.year - (last > 31 * (latest.month - 1) + latest.day) - turns
+    years = range(year, year - 8, -1)
+    return next((begun for begun in years if all(isleap(begun + later) for later in leap_days)), year)
 
 
 def _day_of_year(line: bytes) -> int | None:
@@ -69,6 +84,7 @@ def _day_of_year(line: bytes) -> int | None:
     return None if match is None else 31 * (int(match[1]) - 1) + int(match[2])
 
 
+@cache
 def _end_of(year: int) -> int:
     """In milliseconds: every day of the year, and none of the next, is less than a day past it."""
     return int(datetime(year, 12, 31, tzinfo=UTC).timestamp() * 1000) - 1

@@ -319,7 +319,17 @@ APP = App(
     parts=(
         AppPart("hours", _hours, _hour_rules, shown=False, of=_PRICED),
         # Trades that come twice are reported there.
-        AppPart("tape", _tape, _tape_rules, at="at", shown=False, repeats=True),
+        AppPart(
+            "tape",
+            _tape,
+            _tape_rules,
+            at="at",
+            shown=False,
+            repeats=True,
+            keep_late=True,
+            # Every trade of this time is stored.
+            lateness="10s",
+        ),
         AppPart("minutes", _minutes, shown=False, of=_PRICED),
         AppPart("movers", _movers, of=_PRICED),
         AppPart("flow", _flow),

@@ -307,6 +307,12 @@ class LimitRule(Rule):
         return self.every
 
     @property
+    def remembers_nothing(self) -> bool:
+        """Whether what it reports of a row depends on that row alone."""
+        measures = type(self).measure is not LimitRule.measure
+        return self.every and not (self.mute or self.holds.cooldown_us or measures)
+
+    @property
     def together(self) -> Sequence[str] | None:
         """See `Rule`. A memory that begins with the first of all windows is about more than its key."""
         if self.absent is not None and type(self).new_memory is not LimitRule.new_memory:

@@ -46,7 +46,9 @@ class Evaluator(Protocol):
 
     @property
     def by_key(self) -> bool:
-        """Whether what it remembers of a row's key depends on that key's rows alone, and can be taken out."""
+        """Whether what it remembers of a key, by the rule's `per`, depends on that key's rows alone and can
+        be taken out.
+        """
 
     def copy(self) -> Self:
         """Another that remembers the same."""
@@ -104,8 +106,7 @@ class RowByRow:
         """See `Evaluator`."""
         rule = self._rule
         if isinstance(rule, LimitRule):
-            # Sums that time takes from (`RollingSum`) follow the readings of other keys.
-            return not (rule.each or rule.per) and rule.together is None and rule.absent is None
+            return not rule.each and rule.together in (None, rule.per)
         return isinstance(rule, Absence) and not rule.forget_us
 
     def extract(self, key: str) -> RowByRow:
@@ -116,10 +117,11 @@ class RowByRow:
 
     def insert(self, key: str, source: RowByRow) -> None:
         """See `Evaluator`."""
-        if key in source._state["keys"]:
-            self._state["keys"][key] = json.loads(json.dumps(source._state["keys"][key]))
-        else:
-            self._state["keys"].pop(key, None)
+        for part in ("keys", "due"):
+            if key in source._state.get(part, ()):
+                self._state.setdefault(part, {})[key] = json.loads(json.dumps(source._state[part][key]))
+            elif part in self._state:
+                self._state[part].pop(key, None)
         if "next" in source._state:
             self._state["next"] = min(source._state["next"], self._state.get("next", FOREVER))
 

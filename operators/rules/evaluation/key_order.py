@@ -35,6 +35,10 @@ _NAMED = 1_000
 """Keys with readings that came too late for them, of which each is counted by itself."""
 
 
+MOST_KEYS = 100_000
+"""Keys of one partition whose order is known: about 20 MB, without their held readings."""
+
+
 class Held(NamedTuple):
     """A reading, with the window in which it came."""
 
@@ -45,22 +49,30 @@ class Held(NamedTuple):
 class KeyOrder:
     """What is remembered of each key to evaluate its readings in the order of their times.
 
-    `live` are the evaluators that have seen all readings. Those that can take out a key (`Evaluator.extract`)
-    are corrected; the others see readings as they come. With `lateness_us` 0 nothing is held, and a reading
-    that is not behind its key's latest one is left out and counted.
+    `live` are the evaluators that have seen all readings, of rules that have the same `per`; each can take
+    out a key (`Evaluator.by_key`). With `lateness_us` 0 nothing is held, and a reading that is not behind its
+    key's latest one is left out and counted.
 
     A key's memory is its latest time, its readings of the last `lateness_us` as objects (about 500 bytes
     each), what rules remember of it a second time, and the alerts of these readings. It is forgotten here a
-    day after its last reading.
+    day after its last reading, and earlier if it is the oldest of more than `MOST_KEYS`, which `evicted`
+    counts: what it has is final then, and its next reading is in order, whatever its time.
     """
 
-    def __init__(self, live: Sequence[Evaluator], lateness_us: int, sign: Callable[[Alert], Alert]) -> None:
+    def __init__(
+        self,
+        live: Sequence[Evaluator],
+        lateness_us: int,
+        sign: Callable[[Alert], Alert],
+        per: Sequence[str] = (),
+    ) -> None:
         self.lateness_us = lateness_us
         self.too_late: Counter[str] = Counter()
-        self._live = live
+        self.evicted = 0
+        self._per = tuple(per)
+        self.live = live
         self._sign = sign
-        self._corrected = [number for number, one in enumerate(live) if one.by_key]
-        self._final = {number: live[number].copy() for number in self._corrected if lateness_us}
+        self._final = {number: one.copy() for number, one in enumerate(live) if lateness_us}
         self._latest: dict[str, int] = {}
         self._final_at: dict[str, int] = {}
         self._held: dict[str, list[Held]] = {}
@@ -73,12 +85,13 @@ class KeyOrder:
         """What rules report of each of these windows' readings, signed."""
         said: list[list[Alert]] = [[] for _ in windows]
         batch = WindowBatch(windows)
-        texts, amiss, latest = batch.keys().tolist(), False, dict[str, int]()
-        get = self._latest.get
-        for key, at_us in zip(texts, batch.ends.tolist()):
+        texts, amiss, latest = self._keys(batch), False, dict[str, int]()
+        get, of_windows = self._latest.get, dict[str, int]()
+        for key, at_us, number in zip(texts, batch.ends.tolist(), batch.window.tolist()):
             before = latest[key] if key in latest else get(key, EARLIEST)
-            amiss |= at_us <= before
-            latest[key] = max(before, at_us)
+            # Readings of one time come together if they come in one window.
+            amiss |= at_us < before or (at_us == before and of_windows.get(key) != number)
+            latest[key], of_windows[key] = max(before, at_us), number
         if not amiss and not batch.lags.any():
             self._as_they_come(windows, batch, texts, step_us, passing, said, 0)
             self._latest |= latest
@@ -89,21 +102,28 @@ class KeyOrder:
         return said
 
     def in_order(self, windows: Mapping[Window, Sequence[Row]]) -> dict[Window, Sequence[Row]]:
-        """The readings of windows that may be emitted again that are behind their keys' latest ones."""
+        """The readings of windows that may be emitted again, of keys none of which needs a correction."""
+        amiss = set[str]()
+        for rows in windows.values():
+            for row in rows:
+                key = self._key(row.key)
+                behind = row.at_us <= self._latest.get(key, EARLIEST)
+                if behind or (key in self._reported and self._is_reported(key, row.at_us)):
+                    amiss.add(key)
         return {
-            window: [
-                row for row in rows if row.at_us > self._latest.get(_text([*row.key.values()]), EARLIEST)
-            ]
+            window: [row for row in rows if self._key(row.key) not in amiss]
             for window, rows in windows.items()
         }
 
-    def advanced(self, alerts: Iterable[Alert], passed_us: int) -> None:
-        """Note what was reported as time passed, and how far it did."""
+    def advance(self, passed_us: int, step_us: int) -> list[Alert]:
+        """What rules report as time passes, signed."""
+        alerts = [self._sign(alert) for one in self.live for alert in one.advance(passed_us, step_us)]
         self._note(alerts)
         self._passed = max(self._passed, passed_us)
-        if self._passed - self._swept >= max(self.lateness_us // 2, 1):
+        if self._passed - self._swept >= max(self.lateness_us // 2, 1) or len(self._latest) > MOST_KEYS:
             self._swept = self._passed
             self._sweep()
+        return alerts
 
     def state(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -118,16 +138,17 @@ class KeyOrder:
             },
             "reported": {key: [one.to_dict() for one in some] for key, some in self._reported.items()},
             "too_late": self.too_late,
+            "evicted": self.evicted,
             "passed": [self._passed, self._swept],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` gave. With another lateness, what is held settles first."""
         self._latest, self._final_at = dict(state["latest"]), dict(state["final_at"])
-        self.too_late = Counter(state["too_late"])
+        self.too_late, self.evicted = Counter(state["too_late"]), state.get("evicted", 0)
         self._passed, self._swept = state["passed"]
         if state["lateness"] != self.lateness_us or len(state["final"]) != len(self._final):
-            self._final = {number: self._live[number].copy() for number in self._final}
+            self._final = {number: self.live[number].copy() for number in self._final}
             self._final_at = dict(self._latest)
             return
         for one, kept in zip(self._final.values(), state["final"]):
@@ -139,6 +160,14 @@ class KeyOrder:
         self._reported = {
             key: [Alert.from_dict(one) for one in some] for key, some in state["reported"].items()
         }
+
+    def _keys(self, batch: WindowBatch) -> list[str]:
+        """Each row's key, of those by which rules are in order."""
+        keys: list[str] = batch.keys(self._per or None).tolist()
+        return keys
+
+    def _key(self, key: Mapping[str, Any]) -> str:
+        return _text([key[name] for name in self._per or key])
 
     def _is_reported(self, key: str, at_us: int) -> bool:
         """Whether something of a key was reported of a time behind this one."""
@@ -156,12 +185,12 @@ class KeyOrder:
     ) -> None:
         """Evaluate windows whose readings are all behind their keys' latest ones."""
         alerts: list[WindowAlert] = []
-        for evaluator in self._live:
+        for evaluator in self.live:
             alerts += evaluator.evaluate(batch, step_us, passing)
         alerts.sort(key=lambda one: (one.window, one.passed))
         edges = list(windows)
         for one in alerts:
-            said[first + one.window].append(self._late_by(self._sign(one.alert), edges[one.window]))
+            said[first + one.window].append(late_by(self._sign(one.alert), edges[one.window]))
         self._note(alert for some in said[first : first + len(edges)] for alert in some)
         if not self.lateness_us:
             return
@@ -180,11 +209,11 @@ class KeyOrder:
     ) -> None:
         """Evaluate one window, of which some readings may come before others of their keys."""
         batch = WindowBatch({window: rows})
-        texts, times = batch.keys().tolist(), batch.ends.tolist()
+        texts, times = self._keys(batch), batch.ends.tolist()
         amiss = {key for key, at_us in zip(texts, times) if at_us <= self._latest.get(key, EARLIEST)}
         if batch.lags.any():
             # All windows before this one are known, whether or not the engine has said so yet.
-            passed = [alert for one in self._live for alert in one.advance(window[1], step_us)]
+            passed = [alert for one in self.live for alert in one.advance(window[1], step_us)]
             fresh = [self._sign(alert) for alert in passed]
             self._note(fresh)
             said[number] += fresh
@@ -203,36 +232,13 @@ class KeyOrder:
                 else:
                     others.append(row)
             left = WindowBatch({window: others})
-            self._others(batch, left, window, step_us, passing, said, number)
+            self._as_they_come({window: others}, left, self._keys(left), step_us, passing, said, number)
             for key in sorted(own):
                 said[number] += self._corrections(key, own[key], window, step_us)
         else:
             self._as_they_come({window: rows}, batch, texts, step_us, passing, said, number)
         for key, at_us in zip(texts, times):
             self._latest[key] = max(at_us, self._latest.get(key, EARLIEST))
-
-    def _others(
-        self,
-        whole: WindowBatch,
-        left: WindowBatch,
-        window: Window,
-        step_us: int,
-        passing: bool,
-        said: list[list[Alert]],
-        number: int,
-    ) -> None:
-        """Evaluate the readings that need no correction, and all of them by rules that can't be corrected."""
-        alerts: list[WindowAlert] = []
-        for at, evaluator in enumerate(self._live):
-            alerts += evaluator.evaluate(left if at in self._corrected else whole, step_us, passing)
-        alerts.sort(key=lambda one: one.passed)
-        fresh = [self._late_by(self._sign(one.alert), window) for one in alerts]
-        self._note(fresh)
-        said[number] += fresh
-        if self.lateness_us:
-            rows = left.made(np.arange(len(left)))
-            for key, row in zip(left.keys().tolist(), rows):
-                self._held.setdefault(key, []).append(Held(window, row))
 
     def _corrections(self, key: str, readings: list[Held], window: Window, step_us: int) -> list[Alert]:
         """Evaluate a key's readings since its final state once more, now with these."""
@@ -243,21 +249,21 @@ class KeyOrder:
         if not usable:
             return []
         if not self.lateness_us:
-            live = [self._live[number] for number in self._corrected]
-            alerts = [alert for one in live for alert in self._replayed(one, usable, step_us)]
-            fresh = [self._late_by(self._sign(alert), window) for alert in alerts]
+            alerts = [alert for one in self.live for alert in self._replayed(one, usable, step_us)]
+            fresh = [late_by(self._sign(alert), window) for alert in alerts]
             self._note(fresh)
             return fresh
-        by_time = {one.row.at_us: one for one in (*self._held.get(key, ()), *usable)}
-        held = [by_time[at_us] for at_us in sorted(by_time)]
+        known = (*self._held.get(key, ()), *usable)
+        by_time = {(one.row.at_us, _text([*one.row.key.values()])): one for one in known}
+        held = [by_time[own] for own in sorted(by_time)]
         before = {alert.id: alert for alert in self._reported.get(key, ())}
         signed: list[Alert] = []
         for number, source in self._final.items():
             own = source.extract(key)
             said = [*self._replayed(own, held, step_us), *own.advance(window[0], step_us)]
-            some = [self._late_by(self._sign(alert), window) for alert in said]
+            some = [late_by(self._sign(alert), window) for alert in said]
             own, some = self._as_reported(source, own, key, held, before, some, step_us)
-            self._live[number].insert(key, own)
+            self.live[number].insert(key, own)
             signed += some
         self._held[key] = held
         after = {alert.id: alert for alert in signed}
@@ -326,21 +332,20 @@ class KeyOrder:
             alerts += [one.alert for one in evaluator.evaluate(batch, step_us, False)]
         return alerts
 
-    def _late_by(self, alert: Alert, window: Window) -> Alert:
-        """An alert about a time that had passed before its window began says how late it was detected."""
-        lag = row_lag(alert.at_us, window[1], window[0])
-        if not lag or alert.state == "unknown":
-            return alert
-        return replace(alert, details={**alert.details, "detected_late": lag / 1e6})
-
     def _note(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
-            self._reported.setdefault(_text(alert.key), []).append(alert)
+            key = _text(alert.key)
+            if self._per:
+                key = self._key(dict(zip(alert.key_names, alert.key)))
+            self._reported.setdefault(key, []).append(alert)
 
     def _sweep(self) -> None:
         """Settle readings that are older than their keys' lateness, and forget keys of yesterday."""
         for key in [key for key, at_us in self._latest.items() if at_us < self._passed - _DAY_US]:
             self._forget(key)
+        if len(self._latest) > MOST_KEYS:
+            oldest = sorted(self._latest.items(), key=lambda one: (one[1], one[0]))
+            self._evict([key for key, _ in oldest[: len(oldest) - MOST_KEYS * 9 // 10]])
         if not self.lateness_us:
             for key, some in list(self._reported.items()):
                 self._reported[key] = some[-1:]
@@ -375,9 +380,29 @@ class KeyOrder:
             else:
                 self._reported.pop(key, None)
 
+    def _evict(self, keys: Sequence[str]) -> None:
+        """Forget keys that may still have late readings."""
+        if not self.evicted:
+            log.warning(
+                "more than %s keys had readings within a day: those with the oldest are evicted, and a late "
+                "reading of one of them is taken as in order",
+                f"{MOST_KEYS:,}",
+            )
+        self.evicted += len(keys)
+        for key in keys:
+            self._forget(key)
+
     def _forget(self, key: str) -> None:
         for number, evaluator in self._final.items():
-            evaluator.insert(key, self._live[number].extract(key))
+            evaluator.insert(key, self.live[number].extract(key))
         del self._latest[key]
         for kept in (self._final_at, self._held, self._reported):
             kept.pop(key, None)
+
+
+def late_by(alert: Alert, window: Window) -> Alert:
+    """An alert about a time that had passed before its window began says how late it was detected."""
+    lag = row_lag(alert.at_us, window[1], window[0])
+    if not lag or alert.state == "unknown":
+        return alert
+    return replace(alert, details={**alert.details, "detected_late": lag / 1e6})

@@ -171,7 +171,7 @@ class LimitColumns(Generic[R]):
     @property
     def by_key(self) -> bool:
         """See `Evaluator`."""
-        return not self._rule.per
+        return True
 
     def copy(self) -> Self:
         """See `Evaluator`."""

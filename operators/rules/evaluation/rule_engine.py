@@ -29,13 +29,13 @@ from ...windows.table import TableWindows
 from ...windows.window import EARLIEST
 from ..alert import Alert
 from ..row import Row
-from ..rule import Rule
+from ..rule import LimitRule, Rule
 from ..value_with_bounds import answer_at
 from ..window_rows import RowColumns, Window, WindowBatch, by_window
 from .evaluator import Evaluator, WindowAlert
 from .evaluators import evaluator_of
 from .event_columns import FOREVER
-from .key_order import KeyOrder
+from .key_order import KeyOrder, late_by
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -139,9 +139,28 @@ class RuleEngine:
         """Until when nothing comes of readings, those that may be emitted again included, if no other
         follows.
         """
-        self._order: KeyOrder | None = None
+        self._orders: dict[tuple[str, ...], KeyOrder] = {}
+        """The rules that see each key's readings in their order, by the keys of their series."""
+        self._unordered = self._evaluators
+        self._keeps_late = lateness_us is not None
         if looks.at is not None and lateness_us is not None:
-            self._order = KeyOrder(self._evaluators, lateness_us, self._signed)
+            self._put_in_order(lateness_us)
+
+    def _put_in_order(self, lateness_us: int) -> None:
+        series: dict[tuple[str, ...], list[Evaluator]] = {}
+        self._unordered, of_any_series = [], list[Evaluator]()
+        for rule, evaluator in zip(self._rules, self._evaluators):
+            if not evaluator.by_key:
+                self._unordered.append(evaluator)
+            elif isinstance(rule, LimitRule) and rule.remembers_nothing:
+                of_any_series.append(evaluator)
+            else:
+                series.setdefault(tuple(getattr(rule, "per", ())), []).append(evaluator)
+        if of_any_series:
+            # Keys of their own, such as one for each trade, would be many more.
+            series.setdefault(next(iter(series), ()), []).extend(of_any_series)
+        for per, evaluators in series.items():
+            self._orders[per] = KeyOrder(evaluators, lateness_us, self._signed, per)
 
     def evaluate(self, groups: WindowGroups, final: bool) -> list[Alert]:
         """Fold in closed windows; gives what is to be reported."""
@@ -193,7 +212,7 @@ class RuleEngine:
             ],
             "emitted": [[end, alert.to_dict()] for end, alert in self._emitted.values()],
             "passed": self._passed,
-            **({} if self._order is None else {"order": self._order.state()}),
+            "orders": [[per, order.state()] for per, order in self._orders.items()],
         }
         return json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
 
@@ -216,24 +235,27 @@ class RuleEngine:
         self._emitted = {alert.id: (end, alert) for end, alert in alerts}
         final, due = kept["passed"]
         self._passed = final, due
-        if self._order is not None and "order" in kept:
-            self._order.restore(kept["order"])
+        for per, order in kept.get("orders", ()):
+            if tuple(per) in self._orders:
+                self._orders[tuple(per)].restore(order)
 
     def _evaluate_until(self, until: Window, passed: bool = False) -> list[Alert]:
         """Fold the windows up to this one into the state of final windows."""
         final = {window: self._pending.pop(window) for window in sorted(self._pending) if window <= until}
         passing = self._view.windows.in_steps
-        if self._order is None or not final:
-            said = self._evaluate_windows(self._evaluators, final, passing)
-        else:
-            said = self._order.evaluate(final, self._view.step_us, passing)
+        said = self._evaluate_windows(self._unordered, final, passing)
+        if self._keeps_late:
+            said = [[late_by(one, window) for one in some] for window, some in zip(final, said)]
+        for order in self._orders.values() if final else ():
+            for some, more in zip(said, order.evaluate(final, self._view.step_us, passing)):
+                some += more
         alerts = []
         for (end, _), some in zip(final, said):
             alerts += self._confirmed(some, end)
         if passed:
-            advanced = self._advance(self._evaluators, until[0])
-            if self._order is not None:
-                self._order.advanced(advanced, until[0])
+            advanced = self._advance(self._unordered, until[0])
+            for order in self._orders.values():
+                advanced += order.advance(until[0], self._view.step_us)
             alerts += self._confirmed(advanced, until[0])
         return alerts
 
@@ -254,15 +276,19 @@ class RuleEngine:
         self._due_us = min((one.due_us for one in self._evaluators), default=FOREVER)
         if not self._pending and self._passed[1] <= self._passed[0] and self._clock_us <= self._due_us:
             return []
-        evaluators = [one.copy() for one in self._evaluators]
         pending: Mapping[Window, Sequence[Row]]
         pending = {window: self._pending[window] for window in sorted(self._pending)}
-        if self._order is not None:
-            pending = self._order.in_order(pending)
-        fresh = []
+        evaluators = [one.copy() for one in self._unordered]
         passing = self._view.windows.in_steps
-        for (end, _), said in zip(pending, self._evaluate_windows(evaluators, pending, passing)):
-            fresh += self._new_alerts(end, said)
+        said = self._evaluate_windows(evaluators, pending, passing)
+        for order in self._orders.values():
+            copies = [one.copy() for one in order.live]
+            evaluators += copies
+            for some, more in zip(said, self._evaluate_windows(copies, order.in_order(pending), passing)):
+                some += more
+        fresh = []
+        for (end, _), some in zip(pending, said):
+            fresh += self._new_alerts(end, some)
         fresh += self._new_alerts(self._passed[1], self._advance(evaluators, self._passed[1]))
         for evaluator in evaluators:
             if evaluator.due_us < self._clock_us:

@@ -74,15 +74,12 @@ class RollingSum(LimitRule):
             return
         for row in self.concerned(rows):
             lag_us = row_lag(row.at_us, start_us, end_us)
-            if not lag_us:
-                # What ends with a reading's own time is judged together with it.
-                yield from self._lapse(state, row.at_us - 1)
             for more, figure in self.figures(row):
                 if figure is not None:
                     names = self.per or row.key
                     key = _text([*(row.key[name] for name in names), *more])
-                    if lag_us:
-                        yield from self._lapse_one(state, key, row.at_us - 1)
+                    # What ends with a reading's own time is judged together with it.
+                    yield from self._lapse_one(state, key, row.at_us - 1)
                     yield from self._evaluate(state, key, row, figure, step_us, None, lag_us)
                     self._schedule(state, key)
 
@@ -105,7 +102,7 @@ class RollingSum(LimitRule):
             self._sweep(state, time_us)
 
     def _lapse_one(self, state: RuleState, key: str, time_us: int) -> Iterator[Alert]:
-        """The same of one key, whose readings come later than those of others."""
+        """The same of one key, before its next reading: a key doesn't depend on the readings of others."""
         due = state.get("due", {})
         while key in due and due[key] <= time_us:
             yield from self._fall(state, key, due[key])

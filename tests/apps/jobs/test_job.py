@@ -64,6 +64,11 @@ def test_late_readings_are_kept_and_waited_for_as_long_as_it_is_set(given: dict,
     assert streams["readings"].keep_late and not streams["days"].keep_late
     assert alerting is not None
     assert alerting.lateness == wanted
+    for app, part, usual in (("logs", "logins", "1m"), ("stocks", "tape", "10s")):
+        other = Job.of(app_of(app), None, given)
+        ordered = other.alerting(next(one for one in other.parts if one.name == part), [])
+        assert ordered is not None
+        assert ordered.lateness == given.get("lateness", usual)
     with pytest.raises(ValueError, match=r"--set lateness: "):
         Job.of(app_of("iot"), "json", {"lateness": "soon"})
     with pytest.raises(ValueError, match=r"--set lateness: trending has no such setting"):

@@ -112,6 +112,42 @@ def test_every_host_has_the_clock_of_its_zone_in_the_night_of_the_change(path: P
     assert sent == [int(at.timestamp() * 1000) for at, _, _ in clocks]
 
 
+def test_new_year_comes_to_each_zone_at_its_own_hour(path: Path) -> None:
+    zones = {"akl": "Pacific/Auckland", "mail": "Europe/Rome", "api": "UTC", "ny-1": "America/New_York"}
+    times = [datetime(2024, 12, 30, 8, tzinfo=UTC) + timedelta(minutes=20 * step) for step in range(3 * 100)]
+    for leader in zones:  # whose line is the first and the last
+        order = sorted(zones, key=lambda host: host != leader)
+        clocks = [(host, at.astimezone(ZoneInfo(zones[host]))) for at in times for host in order]
+        clocks += [(leader, times[-1].astimezone(ZoneInfo(zones[leader])))]
+        path.write_text("".join(f"{clock:%b %d %H:%M:%S} {host} cron[1]: tick\n" for host, clock in clocks))
+        os.utime(path, (written := times[-1].timestamp(), written))
+        job = job_of(path, {"zone": "UTC, akl=Pacific/Auckland, mail=Europe/Rome, ny-*=America/New_York"})
+        sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
+        assert sent == [int(at.timestamp() * 1000) for _, at in clocks]
+
+
+@pytest.mark.parametrize(
+    ("zone", "begin", "hours", "written"),
+    [
+        ("Pacific/Auckland", datetime(2025, 12, 31, 9), 4, datetime(2025, 12, 31, 13)),
+        ("America/New_York", datetime(2025, 12, 31, 22), 4, datetime(2026, 1, 1, 2)),
+        ("UTC", datetime(2024, 2, 28, 20), 30, datetime(2026, 7, 1)),
+        ("UTC", datetime(2023, 12, 20), 2_400, datetime(2025, 7, 1)),
+    ],
+    ids=["begins abroad", "is not over abroad", "29 February, copied", "before a leap year, copied"],
+)
+def test_the_year_of_a_file_is_one_that_has_its_days(
+    path: Path, zone: str, begin: datetime, hours: int, written: datetime
+) -> None:
+    times = [begin.replace(tzinfo=UTC) + timedelta(hours=step) for step in range(hours)]
+    clocks = [at.astimezone(ZoneInfo(zone)) for at in times]
+    path.write_text("".join(f"{clock:%b %d %H:%M:%S} a cron[1]: tick\n" for clock in clocks))
+    os.utime(path, (stamp := written.replace(tzinfo=UTC).timestamp(), stamp))
+    job = job_of(path, {"zone": zone})
+    sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
+    assert sent == [int(at.timestamp() * 1000) for at in times]
+
+
 @pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/Santiago", "Europe/Rome"])
 def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
     times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=15 * step) for step in range(4 * 24 * 400)]
@@ -120,6 +156,26 @@ def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
     job = job_of(path, {"zone": zone, "year": "2026"})
     sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
     assert sent == [int(at.timestamp() * 1000) for at in times]
+
+
+def test_guesses_on_a_host_whose_clock_is_behind_are_seen(path: Path) -> None:
+    begin = datetime(2026, 6, 1, 8, tzinfo=UTC)
+    lines = []
+    for minute in range(120):
+        at = begin + timedelta(minutes=minute)
+        lines.append(f"{at:%b %d %H:%M:%S} web cron[1]: tick")
+        slow = at - timedelta(minutes=30)
+        guess = f"sshd[{minute}]: Failed password for root from 192.0.2.77 port {minute} ssh2"
+        lines.append(f"{slow:%b %d %H:%M:%S} db {guess if 60 <= minute < 68 else 'cron[1]: tick'}")
+    path.write_text("\n".join(lines) + "\n")
+    account, alerts, _ = alerts_of(path, "logins", {"year": "2026"})
+    assert account.late == 0
+    assert [(a.rule, a.state, a.plain_key) for a in alerts] == [
+        ("brute force", "fired", "192.0.2.77"),
+        ("brute force", "cleared", "192.0.2.77"),
+    ]
+    assert alerts[0].at_us == (begin + timedelta(minutes=34)).timestamp() * 1e6
+    assert alerts[0].details["detected_late"] > 1500
 
 
 def test_a_line_in_latin_1_leaves_the_format_known(tmp_path: Path) -> None:

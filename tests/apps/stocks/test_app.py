@@ -7,8 +7,10 @@ import io
 import itertools
 import json
 import pickle
+import random
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ from rich.console import Console
 
 from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.outcome import AlertList
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.exact import all_inside
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.operators.table.query import query
+from streamgauge.operators.testing import StreamTester
 
 from ...cases import each
 from .made import recording, trades
@@ -214,3 +218,35 @@ def test_both_engines_report_the_same(kafka, spark, twin: Path) -> None:
     assert {**other, "engine": "local", "answers": None} == {**local, "answers": None}
     for part in ("movers", "market"):
         assert other["answers"][part] == local["answers"][part]
+
+
+def test_a_symbol_whose_feed_is_behind_the_others_gives_the_same_alerts() -> None:
+    """DOWN's trades come minutes after the others', and some of UP's eight seconds late."""
+    some = [one for number, one in enumerate(trades()) if number // 3 % 3 == 0]
+    in_time = [(datetime.fromisoformat(one["t"]).timestamp(), json.dumps(one).encode()) for one in some]
+    dice = random.Random(1)
+    delays = [150 if b'"DOWN"' in text else 8 * (dice.random() < 0.01) for _, text in in_time]
+    order = sorted(range(len(in_time)), key=lambda number: in_time[number][0] + delays[number])
+    assert sum(later < number for number, later in itertools.pairwise(order)) > 100
+    wanted = alerts_of_tape([text for _, text in in_time])
+    late = alerts_of_tape([in_time[number][1] for number in order])
+    assert late - wanted == wanted - late == Counter()
+    assert {rule for rule, *_ in wanted} > {"session gain", "sharp drop", "split"}
+
+
+def alerts_of_tape(messages: list[bytes]) -> Counter[tuple[str, str, str, int]]:
+    """What the live app's tape reports and does not withdraw, but for the order of trades."""
+    job, alerts = Job.of(app_of("stocks"), "alpaca", SETTINGS), AlertList()
+    (tape,) = (part for part in job.parts if part.name == "tape")
+    alerting = job.alerting(tape, [alerts])
+    assert alerting is not None
+    streams = job.streams(Feed("stocks", "nowhere:9092"))
+    tester = StreamTester(streams["tape"], start=datetime.now(UTC), sinks=[alerting])
+    for low in range(0, len(messages), 500):
+        tester.feed_messages(messages[low : low + 500])
+    assert tester.finish().account.late == 0
+    left = Counter[tuple[str, str, str, int]]()
+    for one in alerts.alerts:
+        state = one.details["withdrawn"] if one.state == "withdrawn" else one.state
+        left[one.rule, state, str(one.key), one.at_us] += -1 if one.state == "withdrawn" else 1
+    return Counter({one: n for one, n in left.items() if n and one[0] != "out of order"})

@@ -34,7 +34,10 @@ RULES: dict[str, list[Rule]] = {
         Threshold("together", value="v", per=("k",), above=50),
     ],
     "ratio": [Ratio("share", value="n", to="all", above=0.7, clear=0.4, least=10)],
-    "rollingsum": [RollingSum("sum", value="n", over="5m", above=150, clear=100)],
+    "rollingsum": [
+        RollingSum("sum", value="n", over="5m", above=150, clear=100),
+        RollingSum("falling", value="n", over="5m", above=150, clear=100, hold="1m", absent=0),
+    ],
     "change": [
         Change("jump", value="v", against="last", by="distance", above=30, every=True),
         Change("drift", value="v", against="ewma", over=12, by="z", above=3, clear=1, warm=5),
