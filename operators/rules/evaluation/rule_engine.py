@@ -235,7 +235,8 @@ class RuleEngine:
         self._emitted = {alert.id: (end, alert) for end, alert in alerts}
         final, due = kept["passed"]
         self._passed = final, due
-        for per, order in kept.get("orders", ()):
+        # States of before rules were in order by series have one order, by whole keys.
+        for per, order in kept.get("orders", [[(), kept["order"]]] if "order" in kept else ()):
             if tuple(per) in self._orders:
                 self._orders[tuple(per)].restore(order)
 
