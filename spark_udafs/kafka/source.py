@@ -261,7 +261,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         again = any(k.position.offset < begin[place] for place, k in known.items() if place not in self._gone)
         if again:
             mark = here.watermark_us
-        useful = not drained or again or self._is_news(here, known, mark)
+        useful = not drained or self._is_news(here, known, mark)
+        # Once, though reports may be lost for good.
+        useful |= again and here.ends != here.begin
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
         ahead = replace(ahead, epochs=self._epochs(ends))

@@ -65,7 +65,8 @@ def test_what_a_lost_report_said_is_found_by_reading_again(
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         group = f"streamgauge-{lossy.last.query}"
         admin.delete_consumer_groups([group])[group].result(120)
-    assert result == expected
+    # What the last one's report said is looked for once, in a micro-batch without messages.
+    assert result == [*expected, expected[-1]]
     assert counted_again == counted == expected[-1]["counted"]
 
 
