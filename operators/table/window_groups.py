@@ -292,7 +292,8 @@ class WindowGroups:
         batch, low, high = self._batch, self._low, self._high
         names = batch.aggregates if columns is None else columns
         frame = batch.frame.slice(low, high - low)
-        return frame.hstack([pl.Series(name, batch.answers(name)[low:high]) for name in names])
+        # Strict, Polars takes the type of what is nested from the first rows, and others become null or fail.
+        return frame.hstack([pl.Series(name, batch.answers(name)[low:high], strict=False) for name in names])
 
     def whole(self, what: Hashable, make: Callable[[WindowGroups], T]) -> tuple[T, _Rows]:
         """What `make` gives of all windows that were closed together, and which rows of it these are.

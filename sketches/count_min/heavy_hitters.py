@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..core.columns import Values, as_array, as_values
 from ..core.locking import Shared
+from ..core.numbers import check_signed
 from ..core.parameters import whole
 from ..core.protocol import SketchError
 from ..core.utf8_repair import readable
@@ -56,10 +57,12 @@ class HeavyHitters(Shared):
     def update(self, values: Any, weight: Any = None) -> Self:
         """Count values and keep the largest.
 
-        Raises as `CountMin.update` does, and `TypeError` for values of another kind than those before.
+        Raises as `CountMin.update` does, `TypeError` for values of another kind than those before, and
+        `SketchError` for unsigned numbers beyond int64.
         """
         array = readable(as_array(values))
         column = accepted(array, self.counts.item_kind)
+        check_signed(column, "heavy hitters")  # items are reported, and as int64 they would be other numbers
         kind = self._kind_with(column.kind if len(column) else None)
         self.counts.update(array, weight)
         self._kind = kind

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
+from typing import Any
+
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import streamgauge as sg
+from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
 
@@ -48,3 +53,46 @@ def test_columns_stored_under_the_old_names_are_read_and_merged_with_new_ones() 
     assert [one["q"] for one in p99.values()] == [0.99] * 2
     assert p99["tail"]["lower"] <= 1_979 <= p99["tail"]["upper"]
     assert abs(p99["digest"]["value"] - 1_979) < 5 and p99["digest"]["lower"] is None
+
+
+SAMPLES: dict[str, dict[str, Any]] = {
+    "sample": {},
+    "bernoulli_sample": {"p": 1.0},
+    "hash_sample": {"key": "n", "p": 1.0},
+    "weighted_sample": {"weight": "n"},
+    "stratified_sample": {"key": "key"},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pl.UInt64, [3, 2**64 - 1, 2**63]),
+        (pl.Float64, [math.nan, 2.5, 1.0]),
+        (pl.Struct({"a": pl.UInt64, "b": pl.String}), [{"a": 3, "b": None}, {"a": 2**63, "b": "x"}]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_first_rows_do_not_decide_what_the_others_may_hold(
+    name: str, kind: pl.DataType, values: list[Any]
+) -> None:
+    """The first group's value fits int64 or is null; those of the others neither become null nor fail."""
+    n = len(values)
+    rows = pl.DataFrame(
+        {
+            "n": range(n),
+            "at": [datetime(2026, 1, 1)] * n,
+            "key": pl.Series([1, *[2**63] * (n - 1)], dtype=pl.UInt64),
+            "x": pl.Series(values, dtype=kind),
+        }
+    )
+    rows = rows.with_columns(n=pl.col("n") + 1)
+    stream = sg.Stream.from_schema(dict(rows.schema), time="at").group_by("n").tumbling("1m")
+    tester = sg.StreamTester(stream.agg(rows=aggregate(name, "x", **SAMPLES[name])))
+    tester.feed(rows)
+    answers = tester.finish().windows().sort("n")["rows"].to_list()
+    if name == "stratified_sample":
+        assert [answer["strata"][0]["key"] for answer in answers] == rows["key"].to_list()
+        answers = [answer["strata"][0] for answer in answers]
+    assert [answer["values"] for answer in answers] == [[None if v != v else v] for v in values]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.count_min.heavy_hitters import HeavyHitters
 
 from ...cases import each
@@ -66,3 +68,15 @@ def test_trees_of_merges(seed: int) -> None:
 def test_none_are_refused() -> None:
     with pytest.raises(ValueError, match="k must be"):
         HeavyHitters(0)
+
+
+def test_unsigned_numbers_beyond_int64_are_refused_and_not_reported_as_others() -> None:
+    heavy = HeavyHitters(2).update(np.array([2**63 - 1, 7, 7], np.uint64))
+    reported, image = heavy.top(), heavy.counts.to_bytes()
+    assert {item.item: item.estimate for item in reported} == {2**63 - 1: 1, 7: 2}
+    lists = pa.array([[2**64 - 1], None], pa.list_(pa.uint64()))
+    for values in (np.array([2**63 + 5], np.uint64), [2**63 + 5, 3], lists):
+        for sketch in (heavy, HeavyHitters(2)):
+            with pytest.raises(SketchError, match="int64 only"):
+                sketch.update(values)
+    assert heavy.top() == reported and heavy.counts.to_bytes() == image
