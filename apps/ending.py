@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any
 
 from ..operators.consumer.signals import STOP_SIGNALS
@@ -21,14 +22,17 @@ _ONCE = 10.0
 """A signal within so many seconds of the last one repeats it and requests nothing new."""
 
 
-def leave_at_once() -> Any:
-    """From here on Ctrl-C ends the process at once. Returns the handler that was in place before."""
-    return signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+def leave_at_once() -> dict[signal.Signals, Any]:
+    """From here on a request to end ends the process at once. Returns the handlers that were in place before.
+
+    A container's first process would otherwise ignore SIGTERM as long as it has no handler.
+    """
+    return {number: signal.signal(number, lambda *_: os._exit(INTERRUPTED)) for number in _heeded()}
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within the block Ctrl-C ends the process at once: nothing runs yet that would have to be stopped.
+    """Within the block a request to end does so at once: nothing runs yet that would have to be stopped.
 
     Modules are imported within it. An interrupted import shows a traceback at best; at worst it goes on.
     """
@@ -36,7 +40,35 @@ def at_once() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Within the block a request to end is a `KeyboardInterrupt`; while a module is imported it ends at once.
+
+    A container's first process ignores SIGTERM without a handler, and what waits for brokers would stay. A
+    second SIGTERM doesn't interrupt the end that has begun; a second Ctrl-C does.
+    """
+    ending = False
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        nonlocal ending
+        while frame is not None:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                os._exit(INTERRUPTED)
+            frame = frame.f_back
+        if not ending or number == signal.SIGINT:
+            ending = True
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupted) for number in _heeded()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""The program `streamgauge`: its command line, which Ctrl-C ends without a traceback while it loads too."""
+"""The program `streamgauge`: its command line, which Ctrl-C and SIGTERM end quietly while it loads, too."""
 
 from __future__ import annotations
 
 import atexit
 import signal
 
-from ..ending import at_once, leave_at_once
+from ..ending import at_once, leave_at_once, quietly
 
 
 def main() -> None:
@@ -15,7 +15,8 @@ def main() -> None:
     with at_once():
         from .commands import main as command_line
     try:
-        command_line()
+        with quietly():
+            command_line()
     finally:
         # Python's own end takes a moment, and shows a traceback where it is interrupted.
         leave_at_once()

@@ -71,6 +71,13 @@ def recorded_in(config: Mapping[str, Any], topic: str) -> Snapshot | None:
     return tail.snapshot
 
 
+def table_topics_of(config: Mapping[str, Any], group_id: str, topics: Collection[str]) -> list[str]:
+    """The table topics of a group among `topics`: of a lone stream, and of streams that run together."""
+    alone = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
+    together = [topic for topic, _ in tables_together(config, group_id, topics)]
+    return [topic for topic in topics if alone.fullmatch(topic)] + together
+
+
 def tables_together(
     config: Mapping[str, Any], group_id: str, topics: Collection[str], but: Collection[str] = ()
 ) -> Iterator[tuple[str, Snapshot]]:

@@ -7,7 +7,6 @@ offsets last. If it dies in between, the group refuses to run until it is reset 
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +31,7 @@ from ...kafka.topics import (
     remove,
 )
 from ...watermarks.position import Input, inputs_of
-from .group_registry import recorded_in, tables_together
+from .group_registry import recorded_in, table_topics_of
 
 _SECONDS = 30.0
 
@@ -84,9 +83,7 @@ def reset(
     client = admin(settings)
     check_empty(client, group_id)
     known = client.list_topics(timeout=_SECONDS).topics
-    alone = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
-    gone = [topic for topic in known if alone.fullmatch(topic)]
-    gone += [topic for topic, _ in tables_together(settings, group_id, known)]
+    gone = table_topics_of(settings, group_id, known)
     mergers = {f"{topic.rpartition('.table.')[0]}.merger" for topic in gone} | {f"{group_id}.merger"}
     for group in sorted(mergers):
         check_empty(client, group)

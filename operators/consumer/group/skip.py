@@ -12,10 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from ...kafka.settings import check_settings, servers
-from ...kafka.topics import admin
+from ...kafka.topics import Admin, admin
 from ...watermarks.position import Input, Position
+from ..log.log_scan import read_tail
 from .committed import LONE, Committed, metadata_of, places_of
+from .group_registry import table_topics_of
 from .reset import Place, alter_offsets, check_empty, committed_offsets, offsets_at
+from .set_offsets import counted_until
+
+_SECONDS = 30.0
 
 
 def skip(
@@ -34,10 +39,12 @@ def skip(
     together all skip the same.
 
     Raises `GroupInUse` while the group has members, and `ValueError` for an unknown group or partition, for a
-    place that is behind what the group has counted, and if no offset was set by another program.
+    place that is behind what the group has counted, and if no offset was set by another program. Then
+    nothing is written.
     """
     check_settings(config or {})
-    client = admin({"bootstrap.servers": servers(bootstrap_servers), **(config or {})})
+    settings = {"bootstrap.servers": servers(bootstrap_servers), **(config or {})}
+    client = admin(settings)
     check_empty(client, group_id)
     offsets = committed_offsets(client, group_id)
     places = {where: places_of(*known) for where, known in offsets.items()}
@@ -57,11 +64,16 @@ def skip(
         ends = offsets_at(client, by_hand, {where: offsets[where][0] for where in by_hand})
     else:
         ends = offsets_at(client, wanted, to)
-    for where, offset in ends.items():
-        if where not in by_hand and offset < offsets[where][0]:
+    counted = _counted(client, settings, group_id, ends)
+    for where in set(ends) - set(by_hand):
+        counted[where] = max(counted.get(where, 0), offsets[where][0])
+    for where, offset in sorted(ends.items()):
+        if offset < (known_to := counted.get(where, 0)):
             raise ValueError(
-                f"to must be at or after what the group has counted of {where}, offset {offsets[where][0]}, "
-                f"got {offset}; to count messages again: streamgauge groups reset {group_id}"
+                f"to must be at or after what the group has counted of {where}, offset {known_to}, got "
+                f"{offset}. Nothing was written. To skip nothing there: streamgauge groups skip {group_id} "
+                f"--partition {where.topic}:{where.partition} --to {known_to} (or a later offset, to skip up "
+                f"to it); to count messages again: streamgauge groups reset {group_id}"
             )
     marked = {}
     for where, offset in ends.items():
@@ -70,3 +82,21 @@ def skip(
         marked[where] = offset, metadata_of({LONE: own})
     alter_offsets(client, group_id, marked)
     return ends
+
+
+def _counted(
+    client: Admin, settings: Mapping[str, Any], group_id: str, inputs: Collection[Input]
+) -> dict[Input, int]:
+    """Up to which offsets the table topics of a group count these inputs; without those they don't have.
+
+    What the group has committed does not say: it may be an offset that another program has set, or lie behind
+    deltas that were sent and not committed.
+    """
+    topics = client.list_topics(timeout=_SECONDS).topics
+    counted: dict[Input, int] = {}
+    for table in table_topics_of(settings, group_id, topics):
+        logs = read_tail(settings, table, dict.fromkeys(topics[table].partitions, 0))
+        for where in inputs:
+            if (ends := counted_until(where, logs)) is not None:
+                counted[where] = max(counted.get(where, 0), ends.position.offset)
+    return counted

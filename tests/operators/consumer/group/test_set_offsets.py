@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from streamgauge.operators.consumer.group.reset import committed_offsets
 from streamgauge.operators.consumer.group.set_offsets import OffsetsAhead
 from streamgauge.operators.consumer.group.skip import skip
 from streamgauge.operators.consumer.options import RunOptions
@@ -16,6 +17,7 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin, end_offsets
+from streamgauge.operators.watermarks.position import Input
 from streamgauge.shared_runs import run_together
 
 from ..runs import Windows, run_and_ask
@@ -96,7 +98,11 @@ def test_what_can_not_be_skipped_is_named(kafka: Any, posts: Any) -> None:
     run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
     wrong: list[tuple[Any, Any, str]] = [
         (None, (), "no offset of the group .* was set by another program; say which"),
-        (100, (), r"to must be at or after .*\[0\], offset 300, got 100; .*groups reset"),
+        (
+            100,
+            (),
+            r"to must be at or after .*\[0\], offset 300, got 100\. Nothing was.*groups reset",
+        ),
         (301, (), "offset 301 is not in"),
         ("latest", [("likes", 0)], r"partitions must be among .*\[0\].*, got likes\[0\]"),
     ]
@@ -110,6 +116,43 @@ def test_what_can_not_be_skipped_is_named(kafka: Any, posts: Any) -> None:
         run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
     with pytest.raises(ValueError, match="has no offsets: check its name"):
         skip(f"{topic.topic}x", bootstrap_servers=server)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_skip_that_would_go_back_is_refused_whoever_set_the_offset(
+    kafka: Any, posts: Any, together: bool
+) -> None:
+    topic, server = posts(2), kafka.bootstrap_servers
+    client = admin({"bootstrap.servers": server})
+    topic.send(1_000)
+    if together:
+        run_together({"a": topic.stream, "b": topic.stream}, group_id=topic.topic, until="latest")
+    else:
+        run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
+    topic.send(600)
+    behind = (
+        rf"at or after what the group has counted of .*\[1\], offset 500, got {{}}.*othing was written"
+        rf".*--partition {topic.topic}:1 --to 500 .*groups reset"
+    )
+    # By another program: ahead, where the group is, and back.
+    for by_hand in (700, 500, 120):
+        set_offset(topic, 1, by_hand)
+        before = committed_offsets(client, topic.topic)
+        for to, partitions in ((499, [(topic.topic, 1)]), ({(topic.topic, 0): 600, (topic.topic, 1): 0}, ())):
+            got = to if isinstance(to, int) else 0
+            with pytest.raises(ValueError, match=behind.format(got)):
+                skip(topic.topic, to, partitions=partitions, bootstrap_servers=server)
+        assert committed_offsets(client, topic.topic) == before
+    with pytest.raises(ValueError, match=behind.format(120)):
+        skip(topic.topic, bootstrap_servers=server)
+    assert committed_offsets(client, topic.topic) == before
+
+    # By an earlier skip, which may be taken back to where the group is.
+    for to in (700, 600, 500):
+        skip(topic.topic, to, partitions=[(topic.topic, 1)], bootstrap_servers=server)
+        with pytest.raises(ValueError, match=behind.format(499)):
+            skip(topic.topic, 499, partitions=[(topic.topic, 1)], bootstrap_servers=server)
+        assert committed_offsets(client, topic.topic)[Input(topic.topic, 1)][0] == to
 
 
 def test_streams_that_run_together_all_skip_the_same(kafka: Any, posts: Any, same: Any) -> None:
