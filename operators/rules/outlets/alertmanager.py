@@ -59,8 +59,8 @@ class AlertsToAlertmanager(HttpOutlet):
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if not isinstance(self.labels, Mapping) or not all(
             isinstance(name, str) and name.isidentifier() and name.isascii() and isinstance(value, str)
             for name, value in self.labels.items()

@@ -32,8 +32,8 @@ class AlertsToApprise(NotifyingOutlet):
     kind: ClassVar[str] = "apprise"
     _service: Any = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         check_extra("apprise")
         with naming_extras():
             from apprise import Apprise

@@ -26,7 +26,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
     user: str = field(default="", kw_only=True)
     password: str = field(default="", repr=False, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         # What is wrong with it is said without it: a webhook's address is its password.
         if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
             raise ValueError(f"{self.kind}: url must begin with http:// or https://")
@@ -40,7 +40,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
             raise ValueError(f"{self.kind}: give a token, or a user and a password, not both")
         if not self.token.isascii() or any(letter.isspace() for letter in self.token):
             raise ValueError(f"{self.kind}: token must be of plain letters, digits and signs")
-        super().__post_init__()
+        super()._check()
 
     @property
     def place(self) -> str:

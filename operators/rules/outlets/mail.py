@@ -60,7 +60,7 @@ class AlertsToEmail(NotifyingOutlet):
     ca_file: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "email"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not isinstance(self.host, str) or not self.host:
             raise ValueError(f"email: host must be a server's name, got {self.host!r}")
         if self.security not in _PORTS:
@@ -75,7 +75,7 @@ class AlertsToEmail(NotifyingOutlet):
             _address(address)
         if isinstance(self.port, bool) or not isinstance(self.port, int) or not 0 <= self.port < 65_536:
             raise ValueError(f"email: port must be a number below 65536, got {self.port!r}")
-        super().__post_init__()
+        super()._check()
 
     @property
     def place(self) -> str:

@@ -34,8 +34,8 @@ class AlertsToMqtt(NotifyingOutlet):
     has_text: ClassVar[bool] = False
     _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         object.__setattr__(self, "_publisher", MqttPublisher(self.url, self.user, self.password))
 
     @property

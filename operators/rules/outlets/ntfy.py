@@ -34,8 +34,8 @@ class AlertsToNtfy(HttpOutlet):
     tags: Sequence[str] = field(default=(), kw_only=True)
     kind: ClassVar[str] = "ntfy"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if isinstance(self.priority, bool) or self.priority not in (1, 2, 3, 4, 5):
             raise ValueError(f"ntfy: priority must be a number from 1 to 5, got {self.priority!r}")
         if isinstance(self.tags, str) or not all(isinstance(tag, str) for tag in self.tags):

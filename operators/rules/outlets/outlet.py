@@ -83,16 +83,23 @@ class NotifyingOutlet(ABC):
     _queue: OutletQueue = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        self._check()
+        names = "group_wait", "group_interval", "patience"
+        seconds = {name: microseconds(getattr(self, name)) / 1e6 for name in names}
+        # Metrics know an outlet by its queue, so an outlet that is refused must not have one.
+        object.__setattr__(self, "_queue", OutletQueue(self, seconds))
+
+    def _check(self) -> None:
+        """Check the options. Raises `ValueError` for one that can't be used."""
         if self.group_by is not None:
             known = isinstance(self.group_by, list | tuple) and all(one in LABELS for one in self.group_by)
             if not known:
                 raise ValueError(
                     f"{self.kind}: group_by must be a list of {', '.join(LABELS)}, got {self.group_by!r}"
                 )
-        seconds = {}
         for name in ("group_wait", "group_interval", "patience"):
             try:
-                seconds[name] = microseconds(getattr(self, name)) / 1e6
+                microseconds(getattr(self, name))
             except ValueError as error:
                 raise ValueError(f"{self.kind}: {name}: {error}") from None
         if not isinstance(self.page, str) or not re.match(r"https?://[^\s/]|$", self.page):
@@ -111,7 +118,6 @@ class NotifyingOutlet(ABC):
         if not callable(silences) and not all(isinstance(one, AlertSilence) for one in silences):
             raise ValueError(f"{self.kind}: silences must be a list of AlertSilence, got {silences!r}")
         self.matchers  # noqa: B018 - refused when it is made
-        object.__setattr__(self, "_queue", OutletQueue(self, seconds))
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:

@@ -171,8 +171,8 @@ class CommandMqtt(NotifyingOutlet):
     kind: ClassVar[str] = "mqtt"
     _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         object.__setattr__(self, "_publisher", MqttPublisher(self.url))
 
     @property

@@ -139,7 +139,9 @@ def test_missing_numbers_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     source.close()
     server.close()
     missing = [
-        record.getMessage().partition(": ")[2] for record in caplog.records if "missing" in record.message
+        message.partition(": ")[2]
+        for record in caplog.records
+        if "missing" in (message := record.getMessage())
     ]
     assert missing == [
         "2 messages of A are missing (data.t 9 to 10)",

@@ -336,7 +336,7 @@ def test_a_reading_without_a_time_has_kafkas_and_a_warning_says_so(
     monkeypatch.setattr("streamgauge.apps.iot.devices.decoder._warned", [])
     assert times({"device": "a", "t": 1}) == [datetime.fromtimestamp(ARRIVED_MS / 1000, UTC)]
     times({"device": "a", "t": 1})
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "readings without a time of their own have that of their message in Kafka"
     ]
 

@@ -8,17 +8,19 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
-from streamgauge import StreamTester
+from streamgauge import StreamTester, rules
 from streamgauge.errors import OutletError
 from streamgauge.operators.rules.outlets import outlet_queue
 from streamgauge.operators.rules.outlets.grouping import LISTED, Notification
 from streamgauge.operators.rules.outlets.outlet import NotifyingOutlet
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin
 from streamgauge.operators.table.window_groups import WindowGroups
+from streamgauge.operators.watching.outlet_counts import counts_by_title
 from streamgauge.rules import Alerting, AlertSilence, Threshold
 
 from ....waiting import until
@@ -251,3 +253,20 @@ Printed(group_wait="1h").write(Alert("hot", "t", "fired", ("a",), 0, 0, 31.0, 31
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout == "sent 1\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "outlet",
+    [
+        partial(rules.AlertsToApprise, "nothing://x"),
+        partial(rules.AlertsToMqtt, "http://x"),
+        partial(rules.AlertsToNtfy, "http://x/alerts", priority=9),
+        partial(rules.AlertsToAlertmanager, "http://x", labels={"1": "x"}),
+    ],
+)
+def test_metrics_know_nothing_of_an_outlet_that_was_refused(outlet: Any) -> None:
+    before = counts_by_title()
+    # The traceback holds what was being made.
+    with pytest.raises(ValueError) as refused:
+        outlet()
+    assert counts_by_title() == before and refused.tb is not None
