@@ -22,9 +22,14 @@ from .http import HttpOutlet
 from .matchers import labels_of
 from .text import line
 
+_SHORTEST_US = 4_000_000
+"""Shorter ones would be sent again more than once a second."""
 _TEST_LASTS = timedelta(minutes=1)
 ACTIVE = 10_000
-"""Events that are on and said again; of more, the oldest are not said again."""
+"""Active events that are sent again, and as many that are over; of more, the oldest are not sent again."""
+OVER_LASTS = timedelta(minutes=15)
+"""How long an end is sent again, as by Prometheus: an Alertmanager that restarts before it has passed the end
+on doesn't know it any more."""
 _CHUNK = 500
 _OWN = ("alertname", "app", "kind", "key", "state", "test")
 """Labels that say something else than a column of this name."""
@@ -37,10 +42,11 @@ class AlertsToAlertmanager(HttpOutlet):
     The labels are `alertname` (the rule), `app`, `kind` and `key`, each of the key's columns by its own name,
     such as `sensor`, and those of `labels` besides, such as ``{"severity": "page"}``. A column whose name is
     taken by another label has ``key_`` before it. The annotations are `summary`, `description`, `value`,
-    `limit` and `id`. An event that is over is sent as resolved. One that is on is sent again each minute, as
-    Prometheus does, and ends by itself `lasts` after the last time. Grouping is Alertmanager's own, and
-    silences may be: of those here, none holds back that an event is over. The other options are those of all
-    outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
+    `limit` and `id`. An event that is over is sent as resolved, and again each minute for 15 minutes. One
+    that is on is sent again each minute, as Prometheus does, or four times within a `lasts` shorter than
+    four minutes (at least 4s), and ends by itself `lasts` after the last time. Grouping is Alertmanager's
+    own, and silences may be: of those here, none holds back that an event is over. The other options are
+    those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToAlertmanager("http://localhost:9093", labels={"severity": "page"}).title
@@ -53,8 +59,10 @@ class AlertsToAlertmanager(HttpOutlet):
     kind: ClassVar[str] = "alertmanager"
     has_text: ClassVar[bool] = False
     silences_ends: ClassVar[bool] = False
-    resend_seconds: ClassVar[float | None] = 60.0
     _active: OrderedDict[tuple[tuple[str, str], ...], dict[str, Any]] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
+    _over: OrderedDict[tuple[tuple[str, str], ...], tuple[datetime, dict[str, Any]]] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
@@ -70,9 +78,16 @@ class AlertsToAlertmanager(HttpOutlet):
                 f"got {self.labels!r}"
             )
         try:
-            microseconds(self.lasts)
+            lasts_us = microseconds(self.lasts)
         except ValueError as error:
             raise ValueError(f"alertmanager: lasts: {error}") from None
+        if lasts_us < _SHORTEST_US:
+            raise ValueError(f"alertmanager: lasts must be at least 4s, got {self.lasts!r}")
+
+    @property
+    def resend_seconds(self) -> float:
+        """See `NotifyingOutlet`: several times while an event lasts, so that one failure doesn't end it."""
+        return min(60.0, microseconds(self.lasts) / 4e6)
 
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""
@@ -119,10 +134,14 @@ class AlertsToAlertmanager(HttpOutlet):
         }
 
     def resend(self) -> None:
-        """See `NotifyingOutlet`: what is on is said again, and lasts from now on."""
-        ends = (datetime.now(UTC) + self._lasting()).isoformat()
+        """See `NotifyingOutlet`: active events last from now on, and others have ended lately."""
+        now = datetime.now(UTC)
+        ends = (now + self._lasting()).isoformat()
         with self._lock:
+            while self._over and next(iter(self._over.values()))[0] + OVER_LASTS <= now:
+                self._over.popitem(last=False)
             entries = [{**entry, "endsAt": ends} for entry in self._active.values()]
+            entries += [entry for _, entry in self._over.values()]
         for at in range(0, len(entries), _CHUNK):
             self._post_entries(entries[at : at + _CHUNK])
 
@@ -133,10 +152,14 @@ class AlertsToAlertmanager(HttpOutlet):
         with self._lock:
             for identity, entry in entries.items():
                 self._active.pop(identity, None)
+                self._over.pop(identity, None)
                 if datetime.fromisoformat(entry["endsAt"]) > now:
                     self._active[identity] = entry
-            while len(self._active) > ACTIVE:
-                self._active.popitem(last=False)
+                else:
+                    self._over[identity] = now, entry
+            for remembered in (self._active, self._over):
+                while len(remembered) > ACTIVE:
+                    remembered.popitem(last=False)
 
     def _lasting(self) -> timedelta:
         return timedelta(microseconds=microseconds(self.lasts))

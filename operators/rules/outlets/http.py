@@ -65,6 +65,8 @@ class HttpOutlet(NotifyingOutlet, ABC):
             return
         text = " ".join(answer.text.split())[:_ANSWER]
         problem = self._clean(f"it answered {answer.status_code}" + (f": {text}" if text else ""))
+        if answer.status_code == 401:
+            problem += "; check its user and password, or its token"
         may_pass = answer.status_code in (408, 429) or answer.status_code >= 500
         raise OutletError(problem, may_pass, _seconds(answer.headers.get("Retry-After", "")))
 

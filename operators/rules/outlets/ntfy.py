@@ -21,9 +21,9 @@ class AlertsToNtfy(HttpOutlet):
 
     `priority` is that of events that fire, from 1 to 5; of others it is the server's usual one. `tags` are
     shown beside the title. A server that wants to know who publishes gets `token`, or `user` and `password`.
-    The message is plain text; a tap opens the first alert's picture on the page, if `page` is given. The
-    other options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that
-    can't be.
+    The message is plain text; if `page` is given, a tap opens the first alert's picture on the page, and a
+    message about several alerts has a link below each, if all links fit. The other options are those of all
+    outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToNtfy("https://ntfy.example.org/ops", priority=4).place
@@ -60,12 +60,16 @@ class AlertsToNtfy(HttpOutlet):
         body = {
             "topic": self.topic,
             "title": subject(notification),
-            "message": _fitting(self.lines(notification)),
+            "message": _fitting(self.linked_lines(notification, self.link, _fits)),
             "tags": [*self.tags, "rotating_light" if fires else "white_check_mark"],
         }
         if link := self.link(notification.alerts[0]) if notification.alerts else "":
             body["click"] = link
         return {**body, "priority": self.priority} if fires else body
+
+
+def _fits(texts: Sequence[str]) -> bool:
+    return sum(len(text.encode("utf-8", "replace")) + 1 for text in texts) <= _LONGEST_BYTES
 
 
 def _fitting(texts: Sequence[str]) -> str:

@@ -78,8 +78,6 @@ class NotifyingOutlet(ABC):
     """Whether a silence holds back that an event is over that had been sent."""
     has_text: ClassVar[bool] = True
     """Whether its messages are text, which a template may write."""
-    resend_seconds: ClassVar[float | None] = None
-    """How often `resend` is called; None for never."""
     _queue: OutletQueue = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,6 +132,11 @@ class NotifyingOutlet(ABC):
     def place(self) -> str:
         """Where it sends to, without anything secret."""
 
+    @property
+    def resend_seconds(self) -> float | None:
+        """How often `resend` is called; None for never."""
+        return None
+
     def link(self, alert: Alert) -> str:
         """The address of an alert's picture on the page; empty unless the page is known."""
         return page_link(self.page, alert, self.zone) if self.page else ""
@@ -149,6 +152,14 @@ class NotifyingOutlet(ABC):
     def lines(self, notification: Notification, link: Callable[[Alert], str] = lambda alert: "") -> list[str]:
         """The lines of a message, by the template if there is one; `link` as for `text.lines`."""
         return lines(notification, self.zone, self._by_template, self.escape, link)
+
+    def linked_lines(
+        self, notification: Notification, link: Callable[[Alert], str], fits: Callable[[list[str]], bool]
+    ) -> list[str]:
+        """The lines; those of several alerts with a link below each, if they fit with their links."""
+        if self.page and notification.size > 1 and fits(linked := self.lines(notification, link)):
+            return linked
+        return self.lines(notification)
 
     def _by_template(self, alert: Alert) -> str:
         if self._template is None:

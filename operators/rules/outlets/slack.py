@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..alert import Alert
 from .grouping import Notification
 from .http import HttpOutlet
 from .text import subject
@@ -18,9 +20,10 @@ class AlertsToSlack(HttpOutlet):
     """Post alerts to a channel by its incoming webhook, whose address is a secret.
 
     Names and reasons come from messages, so they stand in code spans, in which neither Slack nor Mattermost
-    makes links, mentions or formats of them. Mattermost takes the same (`AlertsToMattermost`). The other
-    options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that
-    can't be.
+    makes links, mentions or formats of them. If `page` is given, a title links to the first alert's picture
+    on the page, and a message about several alerts has a link below each, if all links fit. Mattermost takes
+    the same (`AlertsToMattermost`). The other options are those of all outlets to people (docs/alerts.md).
+    Raises `ValueError` for options that can't be.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToSlack("https://hooks.slack.com/services/T0/B0/secret").place
@@ -40,7 +43,7 @@ class AlertsToSlack(HttpOutlet):
         states = {alert.state for alert in notification.alerts}
         title = self.escape(subject(notification))
         text, size = [], 0
-        for number, line in enumerate(self.lines(notification)):
+        for number, line in enumerate(self.linked_lines(notification, self._link_line, _fits)):
             size += len(line) + 1
             if size > _LONGEST:
                 text.append(f"and {notification.size - number:,} more")
@@ -58,12 +61,21 @@ class AlertsToSlack(HttpOutlet):
             attachment |= {"title": "Show it on the page", "title_link": link}
         return {"text": title, "attachments": [attachment]}
 
+    def _link_line(self, alert: Alert) -> str:
+        """A link, in brackets, so that nothing of its address is read as a format."""
+        link = self.link(alert)
+        return f"<{link.replace('&', '&amp;') if self.entities else link}>"
+
     def escape(self, text: str) -> str:
         """See `NotifyingOutlet`: a code span, which nothing in it can end."""
         text = text.replace("`", "ˋ")
         if self.entities:
             text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return f"`{text}`"
+
+
+def _fits(texts: Sequence[str]) -> bool:
+    return sum(len(text) + 1 for text in texts) <= _LONGEST
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from streamgauge.errors import OutletError
+from streamgauge.operators.rules.outlets import alertmanager
 from streamgauge.operators.rules.outlets.outlet import trial_notification
 from streamgauge.rules import (
     AlertsToAlertmanager,
@@ -63,15 +64,29 @@ def test_alertmanager_gets_each_column_of_the_key_as_a_label(web: WebServer) -> 
     assert fired == cleared and fired["key"].startswith("s-1, tag, low, hall, 7, y, ")
 
 
-def test_alertmanager_hears_again_of_what_is_on_and_no_more_of_what_is_over(web: WebServer) -> None:
+def test_alertmanager_hears_again_of_what_is_on_and_of_what_ended_lately(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outlet = AlertsToAlertmanager(web.url)
-    outlet.send(one(alert("a"), alert("b"), alert("c")))
-    outlet.send(one(alert("b", "cleared"), alert("c", "withdrawn")))
+    outlet.send(one(*(alert(key) for key in "abcd")))
+    outlet.send(one(alert("b", "cleared"), alert("c", "withdrawn"), alert("d", "cleared")))
+    ends = {entry["labels"]["key"]: entry["endsAt"] for entry in web.requests[-1].body}
+    outlet.send(one(alert("d", minute=1)))
     outlet.send(trial_notification())
     web.requests.clear()
     outlet.resend()
     (request,) = web.requests
-    assert [entry["labels"]["key"] for entry in request.body] == ["a"]
+    assert [entry["labels"]["key"] for entry in request.body] == ["a", "d", "b", "c"]
+    assert [entry["endsAt"] for entry in request.body[2:]] == [ends["b"], ends["c"]]
+    assert all(datetime.fromisoformat(entry["endsAt"]) > datetime.now(UTC) for entry in request.body[:2])
+    monkeypatch.setattr(alertmanager, "OVER_LASTS", timedelta(0))
+    outlet.resend()
+    assert [entry["labels"]["key"] for entry in web.requests[-1].body] == ["a", "d"]
+
+
+def test_alertmanager_hears_again_before_an_event_ends_by_itself() -> None:
+    for lasts, seconds in (("24h", 60.0), ("4m", 60.0), ("2m", 30.0), ("4s", 1.0)):
+        assert AlertsToAlertmanager("http://h", lasts=lasts).resend_seconds == seconds
 
 
 def test_alertmanager_gets_what_began_and_ended_together_in_order(web: WebServer) -> None:
@@ -149,6 +164,12 @@ def test_an_answer_says_whether_to_try_again_and_shows_no_secret(
     assert not re.search("s3cret|t0ken|h34der", shown)
 
 
+def test_a_wrong_password_is_named(web: WebServer) -> None:
+    web.always = 401
+    with pytest.raises(OutletError, match="it answered 401; check its user and password, or its token"):
+        AlertsToAlertmanager(web.url, user="me", password="tr0ut").send(one())
+
+
 def test_an_address_without_a_server_may_have_one_later(web: WebServer) -> None:
     web.close()
     with pytest.raises(OutletError) as raised:
@@ -182,6 +203,7 @@ def test_headers_that_can_not_be_sent_are_not_tried_again(web: WebServer) -> Non
         (lambda: AlertsToNtfy("https://ntfy.sh/a", tags="a"), "tags must be a list of texts"),
         (lambda: AlertsToAlertmanager("http://h", labels={"a b": "c"}), "labels must be names with texts"),
         (lambda: AlertsToAlertmanager("http://h", lasts="1"), "lasts: '1' is not a duration"),
+        (lambda: AlertsToAlertmanager("http://h", lasts="3s"), "lasts must be at least 4s, got '3s'"),
     ],
 )
 def test_options_that_can_not_be_are_named(make, said: str) -> None:

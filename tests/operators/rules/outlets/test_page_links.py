@@ -59,6 +59,31 @@ def test_every_outlet_has_the_link() -> None:
         assert "2026-07-01T21:00:00+09:00" in text
 
 
+def test_each_of_several_alerts_has_its_link_where_all_fit() -> None:
+    alerts = [alert(key=(key, None, 7)) for key in ("hall & attic", "cellar", "_b_ *c*")]
+    links = [page_link(PAGE, one) for one in alerts]
+    ntfy = sg.rules.AlertsToNtfy("https://ntfy.example.org/ops", page=PAGE)
+    slack = sg.rules.AlertsToSlack("https://hooks.example.org/x", page=PAGE)
+    mattermost = sg.rules.AlertsToMattermost("https://chat.example.org/x", page=PAGE)
+
+    def texts(count: int) -> list[list[str]]:
+        message = Notification([*alerts, *[alert(key=("x" * 100, None, 7))] * (count - 3)])
+        bodies = [outlet.body(message)["attachments"][0]["text"] for outlet in (slack, mattermost)]
+        return [text.split("\n") for text in (ntfy.body(message)["message"], *bodies)]
+
+    plain, entities, brackets = (lines[1::2] for lines in texts(3))
+    assert plain == links and brackets == [f"<{link}>" for link in links]
+    assert entities == [f"<{link.replace('&', '&amp;')}>" for link in links]
+    for lines in texts(20):  # the alerts come first
+        assert len(lines) == 20 and not any("https://" in line for line in lines)
+    for outlet in (ntfy, slack, mattermost):
+        for message in (Notification([alerts[0]]), Notification(alerts)):
+            assert outlet.body(message).get("click", links[0]) == links[0]
+    assert links[0] not in ntfy.body(Notification([alerts[0]]))["message"]
+    bare = sg.rules.AlertsToSlack("https://hooks.example.org/x").body(Notification(alerts))
+    assert "<" not in bare["attachments"][0]["text"]
+
+
 def test_without_a_page_there_is_no_link() -> None:
     message = Notification([alert()])
     ntfy = sg.rules.AlertsToNtfy("https://ntfy.example.org/ops").body(message)
