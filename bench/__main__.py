@@ -26,6 +26,7 @@ NO_SCRIPTS = {
     "labelled_logs",
     "measure",
     "processor",
+    "public_captures",
     "topic",
 }
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]

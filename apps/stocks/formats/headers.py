@@ -36,17 +36,22 @@ _WITHOUT = (
 BINANCE = frozenset(header for _, header in _WITHOUT)
 """Headers that only these files have."""
 
+_OF_BOOKS = {"issnapshot", "updatetype", "firstupdateid", "lastupdateid"}
+"""Columns of files that hold an order book's levels and their changes."""
+
 
 @lru_cache(maxsize=64)
 def places(header: str) -> dict[str, int]:
     """Where a header's columns are.
 
-    Raises `ValueError` for one without a time or a price.
+    Raises `ValueError` for one without a time or a price, and for an order book's.
 
     >>> places("Date,Open,High,Low,Close,Adj Close,Volume")["adjusted"], places("t;p")["price"]
     (5, 1)
     """
     given = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in cells(header, header)]
+    if not _OF_BOOKS.isdisjoint(given):
+        raise ValueError(f"the header is that of an order book, not of trades or bars: {header[:200]}")
     places_: dict[str, int] = {}
     for what, names in NAMES.items():
         place = next((given.index(name) for name in names.split() if name in given), None)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -60,11 +61,16 @@ def _is(event: Any) -> bool:
     return "-" in str(topic.get("instId", "-")) and ("data" in event or "event" in event)
 
 
+def _recognises(path: Path, head: bytes) -> bool:
+    # Okcoin's frames are the same, but its trades are not OKX's.
+    return b"okcoin.com" not in head.split(b"\n", 1)[0] and holds(head, _is)
+
+
 OKX = AppFormat(
     "okx",
     "OKX's websocket: trades of spot, swaps, futures, options",
     rows,
-    lambda path, head: holds(head, _is),
+    _recognises,
     captured(_symbol_and_time),
     {"events": "trades,trades-all", **ALL_DAY},
 )

@@ -48,6 +48,19 @@ def test_what_a_preset_brings_is_read(exchange: Exchange) -> None:
     assert rows.height == 1 and rows["side"].is_not_null().all() and rows["value"][0] > 0
 
 
+def test_okcoin_s_recordings_are_not_okx_s(tmp_path: Path) -> None:
+    trade = {"instId": "BTC-USD", "tradeId": "9", "px": "0.016", "sz": "50", "side": "buy", "ts": str(AT_MS)}
+    frame = json.dumps({"arg": {"channel": "trades", "instId": "BTC-USD"}, "data": [trade]})
+    path = tmp_path / "feed.txt"
+    for host, recognised in (("ws.okx.com", True), ("real.okcoin.com", False)):
+        path.write_text(f"wss://{host}:8443/ws/v5/public <-> 1685221666.3\n{frame}\n")
+        if recognised:
+            assert Job.of(app_of("stocks"), recording=path).form.name == "okx"
+        else:
+            with pytest.raises(ValueError, match=r"recorded from real\.okcoin\.com, matches no format"):
+                Job.of(app_of("stocks"), recording=path)
+
+
 def test_okx_s_lists(tmp_path: Path) -> None:
     trade = {"instId": "BTC-USDT", "tradeId": "9", "px": "0.016", "sz": "50", "side": "buy", "ts": str(AT_MS)}
     more = {**trade, "tradeId": "10", "px": "0.017", "side": "sell"}

@@ -10,6 +10,8 @@ import pytest
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.stocks.formats.moments import moment
+from streamgauge.apps.stocks.formats.table import PriceTable
+from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.table.query import query
 
 from ....cases import each
@@ -133,6 +135,22 @@ def test_a_file_of_something_else_is_none_of_it(tmp_path: Path) -> None:
     path.write_text("user,page\nann,/\n")
     with pytest.raises(ValueError, match="matches no format of stocks"):
         Job.of(app_of("stocks"), recording=path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exchange,symbol,timestamp,is_snapshot,side,price,amount\nx,BTC,1585699200245000,true,ask,6421.5,18\n",
+        "symbol,timestamp,first_update_id,side,update_type,price,qty\nBTC,1667347199939,20,a,set,20472.8,0\n",
+    ],
+)
+def test_orders_of_a_book_are_no_trades(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "book.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="matches no format of stocks"):
+        Job.of(app_of("stocks"), recording=path)
+    decoded = PriceTable().decode(Messages.of([text.strip().encode()]))
+    assert decoded.frame.is_empty() and "an order book" in decoded.reasons[0]
 
 
 def test_a_close_below_zero_counts_and_is_that_day_s_drop(tmp_path: Path) -> None:
