@@ -152,7 +152,7 @@ def test_a_symbol_that_did_not_trade_is_no_empty_picture(tab: Tab) -> None:
     assert "No rows in this span" in tab.panel("Candles")
 
 
-def test_a_phone_has_fewer_candles_that_can_be_told_apart(tab: Tab) -> None:
+def test_a_phone_has_fewer_and_wider_candles(tab: Tab) -> None:
     tab.open("/app/exchange?span=", PHONE)
     assert "each candle 2m" in tab.panel("Candles")
     assert len(tabled(tab)) == 26
