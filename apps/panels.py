@@ -49,6 +49,29 @@ class LinesPanel:
 
 
 @dataclass(frozen=True)
+class CandlesPanel:
+    """Prices of one value of the key `by` as candles: a body from `open` to `close`, wicks to both extremes.
+
+    The part has windows of one length, which are merged into candles wide enough to be told apart. Until a
+    key is chosen on the page, the one with the largest `value` is drawn. A body that rises is hollow, one
+    that falls is filled. Windows without a row have no candle.
+
+    >>> CandlesPanel("Candles", "minutes", by="symbol", value="volume").close
+    'close'
+    """
+
+    title: str
+    part: str
+    by: str
+    value: str
+    open: str = "open"
+    high: str = "high"
+    low: str = "low"
+    close: str = "close"
+    unit: str = ""
+
+
+@dataclass(frozen=True)
 class SpreadPanel:
     """The distribution of values: a quantile sketch's `ranks` as a band over time, and a histogram."""
 
@@ -216,6 +239,7 @@ class SamplesPanel:
 
 Panel = (
     LinesPanel
+    | CandlesPanel
     | SpreadPanel
     | NumberPanel
     | RankedPanel
@@ -246,6 +270,6 @@ def paths(panel: Panel) -> set[str]:
 _NAMING = (
     *("value", "by", "to", "lower", "upper", "samples", "columns", "each", "magnitude", "error", "limit"),
     *("band", "order", "longitude", "latitude", "label", "images", "stages", "where"),
-    *("forced", "facts"),
+    *("forced", "facts", "open", "high", "low", "close"),
 )
 """The fields that name keys or values."""

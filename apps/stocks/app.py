@@ -24,7 +24,7 @@ from ...operators.rules.kinds.change import Change
 from ...operators.rules.kinds.threshold import Threshold
 from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings, number
-from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
+from ..panels import CandlesPanel, LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats.alpaca import ALPACA
 from .formats.binance import BINANCE
@@ -396,6 +396,7 @@ APP = App(
             limits=False,
             from_first=True,
         ),
+        CandlesPanel("Candles", "minutes", by="symbol", value="value"),
         LinesPanel("Volume by hour", "hours", "volume", by="symbol"),
         SamplesPanel("Blocks", "flow", "blocks"),
         RankedPanel("Most traded", "market", "top", unit="trades"),

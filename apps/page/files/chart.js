@@ -1,7 +1,7 @@
 // Pictures over time, on uPlot: lines and points with the bounds of each, limits, gaps, a cursor for keys.
 
 import { behind, clipped, el, put } from "./dom.js";
-import { bounds, brief, clock, measured, spanned, uncertainty } from "./numbers.js";
+import { bounds, brief, clock, measured, spanned, uncertainty, withUnit } from "./numbers.js";
 import { local, named, zone } from "./zone.js";
 
 export const COLOURS = 8;
@@ -36,7 +36,8 @@ function ticks(u, splits, axis, space, step) {
 /**
  * A chart of series over time. Each is {name, colour, points: [{time, value, lower, upper, mark}]}, in order of
  * time; `options`: unit, step (seconds from point to point, null of readings), limits, down (small on top),
- * marks (points, no line), moment (since when, at, and until when something was so; null: it still is). A point
+ * marks (points, no line), candles
+ * (each point has its `open` too, and closes at its value), moment (since when, at, and until when something was so; null: it still is). A point
  * that is `here` is what it is about. The chart is as high as its place, at least `height`.
  */
 export class TimeChart {
@@ -67,7 +68,7 @@ export class TimeChart {
     this.series = series;
     this.options = options;
     this.drawn = series.flatMap(parted);
-    const shape = JSON.stringify([this.drawn.map((one) => [one.name, one.colour, one.dash, one.points.length < 3]), options.unit, options.down, options.marks, zone(), css("--ink")]);
+    const shape = JSON.stringify([this.drawn.map((one) => [one.name, one.colour, one.dash, one.points.length < 3]), options.unit, options.down, options.marks, options.candles, zone(), css("--ink")]);
     const data = this.#data();
     if (shape !== this.shape || !this.plot) {
       this.shape = shape;
@@ -97,6 +98,11 @@ export class TimeChart {
       const wide = point.lower !== point.upper ? ` (${measured(point.lower, unit)} to ${measured(point.upper, unit)})` : "";
       return `${value}${wide}${point.mark === "forced" ? ", forced" : ""}${point.partial ? ", so far" : ""}`;
     };
+    if (this.options.candles) {
+      const prices = (point) => [point.open, point.upper, point.lower, point.value].map((one) => price(one, unit));
+      const rows = this.series[0].points.slice(-TABLED);
+      return [["time", "open", "high", "low", "close", "change"], rows.map((point) => [spanned(point.time, point.time + step), ...prices(point), `${change(point)}${point.partial ? " so far" : ""}`.trim()])];
+    }
     const heads = ["time", ...this.series.map((one) => one.name || (unit || "value"))];
     return [heads, times.map((at) => [step ? spanned(at, at + step) : clock(at), ...columns.map((one) => cell(one.get(at)))])];
   }
@@ -125,18 +131,19 @@ export class TimeChart {
   }
 
   #made() {
-    const { unit, down, marks } = this.options;
+    const { unit, down } = this.options;
+    const apart = this.options.marks || this.options.candles;
     const [ink, faint] = [css("--faint-ink"), css("--line")];
     const font = "11px system-ui, sans-serif";
     const curves = this.drawn.map((one) => {
-      const joined = !marks && (one.dash || one.points.length > 2);
+      const joined = !apart && (one.dash || one.points.length > 2);
       return {
         label: one.name,
         stroke: one.colour,
         width: joined ? 1.6 : 0,
         dash: one.dash,
         paths: joined ? undefined : () => null,
-        points: marks || one.dash ? { show: false } : { size: joined ? 5 : 7, fill: one.colour, ...(joined ? {} : { show: true }) },
+        points: apart || one.dash ? { show: false } : { size: joined ? 5 : 7, fill: one.colour, ...(joined ? {} : { show: true }) },
       };
     });
     return {
@@ -153,7 +160,7 @@ export class TimeChart {
         {
           stroke: ink, font, grid: { stroke: faint, width: 1 }, ticks: { show: false },
           size: (u, values) => 14 + 6.4 * Math.max(3, ...(values ?? []).map((value) => value.length)),
-          values: (u, values) => values.map((value) => (["bytes", "%", "s"].includes(unit) ? measured(value, unit, brief) : brief(value))),
+          values: (u, values, axis, space, distance) => this.options.candles ? priced(values, distance) : values.map((value) => (["bytes", "%", "s"].includes(unit) ? measured(value, unit, brief) : brief(value))),
         },
       ],
       hooks: {
@@ -167,6 +174,7 @@ export class TimeChart {
   /** All times, with room for the marks of the first and the last. */
   #times() {
     const [low, high] = [this.grid[0], this.grid.at(-1)];
+    if (this.options.candles) return [low - 0.6 * this.options.step, high + 0.6 * this.options.step];
     const room = this.options.marks || low === high ? (high - low || this.options.step || 60) * 0.03 : 0;
     const { moment } = this.options;
     const ends = [high + room, this.#filling()?.[1], moment && Math.max(moment.at, moment.over ?? moment.at)];
@@ -191,7 +199,7 @@ export class TimeChart {
   #filling() {
     const { step } = this.options;
     const starts = this.series.map((one) => one.points.at(-1)).filter((point) => point?.partial).map((point) => point.time);
-    if (!step || !starts.length || this.small) return null;
+    if (!step || !starts.length || this.small || this.options.candles) return null;
     const begin = Math.max(...starts);
     return [begin, begin + Math.min(step, Math.max((this.grid.at(-1) - this.grid[0]) * 0.12, step * 0.1))];
   }
@@ -208,14 +216,17 @@ export class TimeChart {
     ctx.clip();
     ctx.fillStyle = css("--gap");
     const { step } = this.options;
+    // A candle stands around the time at which its window begins.
+    const before = this.options.candles ? step / 2 : 0;
     for (const [from, to] of this.options.marks ? [] : missing(this.series, step)) {
-      ctx.fillRect(x(from), box.top, x(to) - x(from), box.height);
+      ctx.fillRect(x(from - before), box.top, x(to) - x(from), box.height);
     }
     const filling = this.#filling();
     if (filling) this.#hatched(ctx, x(filling[0]), x(filling[1]), box);
     for (const one of this.series) {
       ctx.fillStyle = ctx.strokeStyle = one.colour;
       if (this.options.marks) this.#marked(ctx, one, x, y);
+      else if (this.options.candles) this.#candled(ctx, one, x, y);
       else this.#banded(ctx, one, x, y);
     }
     ctx.restore();
@@ -327,6 +338,29 @@ export class TimeChart {
     }
   }
 
+  /** Bodies and wicks: hollow what rises, filled what falls, a line what closes as it opened. */
+  #candled(ctx, one, x, y) {
+    const line = Math.max(1, Math.round(devicePixelRatio));
+    const first = one.points[0].time;
+    const room = x(first + this.options.step) - x(first);
+    const half = Math.max(line, Math.round(Math.min(0.35 * room, 14 * devicePixelRatio)));
+    const [rise, fall, still] = ["--rise", "--fall", "--faint-ink"].map(css);
+    for (const point of one.points) {
+      const [middle, opened, closed, high, low] = [x(point.time), ...[point.open, point.value, point.upper, point.lower].map(y)].map(Math.round);
+      const [top, bottom] = [Math.min(opened, closed), Math.max(opened, closed)];
+      const [rises, falls] = [point.value > point.open, point.value < point.open];
+      ctx.fillStyle = rises ? rise : falls ? fall : still;
+      ctx.globalAlpha = point.partial ? 0.5 : 1;
+      const left = middle - half;
+      const [width, height] = [2 * half + line, Math.max(line, bottom - top)];
+      ctx.fillRect(middle, high, line, top - high);
+      ctx.fillRect(middle, top + height, line, Math.max(0, low - top - height));
+      ctx.fillRect(left, top, width, height);
+      if (rises) ctx.clearRect(left + line, top + line, Math.max(0, width - 2 * line), Math.max(0, height - 2 * line));
+    }
+    ctx.globalAlpha = 1;
+  }
+
   #limits(u) {
     const { ctx, bbox } = u;
     ctx.save();
@@ -353,12 +387,13 @@ export class TimeChart {
       const point = at == null ? one.points.at(-1) : one.points.find((each) => each.time === at);
       return el(
         "span", { class: "entry" },
-        el("i", { class: `swatch series-${one.number % COLOURS}` }),
+        !this.options.candles && el("i", { class: `swatch series-${one.number % COLOURS}` }),
         one.name && el("b", { title: one.name }, one.name),
         point ? this.#figure(point) : el("span", {}, "–"),
       );
     });
-    put(this.legend, el("span", { class: "when" }, this.#when(at)), entries);
+    const key = (name) => el("span", { class: "key" }, el("i", { class: `candle ${name}` }), name);
+    put(this.legend, el("span", { class: "when" }, this.#when(at)), entries, this.options.candles ? [key("rise"), key("fall")] : []);
   }
 
   /** The time or the window that the legend is about. */
@@ -372,6 +407,10 @@ export class TimeChart {
   #figure(point) {
     const { unit } = this.options;
     const value = measured(point.value, unit);
+    if (this.options.candles) {
+      const prices = [["open", point.open], ["high", point.upper], ["low", point.lower], ["close", point.value]];
+      return el("span", {}, [...prices.map(([name, one]) => `${name} ${price(one, unit)}`), change(point)].filter(Boolean).join(" · "), point.partial && el("em", {}, "so far"));
+    }
     if (point.mark === "limit") return el("span", {}, `fainter than ${value}`);
     if (point.mark === "forced") return el("span", {}, `${value} ± ${measured((point.upper - point.lower) / 2, unit)}, forced photometry`);
     return el("span", {}, value, bounds(point, unit) && [" ", uncertainty(point, unit)], point.partial && el("em", {}, "so far"));
@@ -401,6 +440,28 @@ export function parted(one) {
   if (!points.some((point) => point.partial)) return [one];
   const beside = (point, at) => point.partial || points[at - 1]?.partial || points[at + 1]?.partial;
   return [{ ...one, points: points.filter((point) => !point.partial) }, { ...one, points: points.filter(beside), dash: [4, 4] }];
+}
+
+/** A candle's change in percent with its sign; nothing where it opened at or below zero. */
+function change({ open, value }) {
+  if (open <= 0) return "";
+  const percent = Number(((value / open - 1) * 100).toFixed(2));
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : ""}${Math.abs(percent).toFixed(2)}%`;
+}
+
+const PRICE = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 8 });
+
+/** A price with the digits that tell it from the next one. */
+function price(value, unit) {
+  return withUnit(PRICE.format(value), unit);
+}
+
+/** Prices along an axis, all with the decimals that their distance has. */
+export function priced(values, distance) {
+  let decimals = 0;
+  while (decimals < 12 && Math.abs(distance * 10 ** decimals - Math.round(distance * 10 ** decimals)) > 1e-6) decimals++;
+  const write = new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return values.map((value) => write.format(value));
 }
 
 /** Every time from the first to the last, a step apart, and those that are given. */

@@ -4,10 +4,10 @@ export const COLUMNS = 12;
 
 // What it has at least, and at most, of twelve columns.
 const WIDTHS = {
-  fired: [4, 12], moment: [8, 12], lines: [4, 8], lightcurve: [4, 8], map: [4, 12], spread: [4, 8], rows: [12, 12], object: [12, 12],
+  fired: [4, 12], moment: [8, 12], lines: [4, 8], candles: [4, 8], lightcurve: [4, 8], map: [4, 12], spread: [4, 8], rows: [12, 12], object: [12, 12],
   ranked: [3, 6], samples: [3, 12], funnel: [3, 6], images: [4, 8],
 };
-const PICTURES = ["lines", "lightcurve", "spread", "map"];
+const PICTURES = ["lines", "candles", "lightcurve", "spread", "map"];
 
 /**
  * Tiles ({kind, …}) in the order in which they are shown, each with its `columns`. The first is followed by the

@@ -1,10 +1,12 @@
-// Values over time with their bounds: lines by key, a band of quantiles, one number's course in small.
+// Values over time with their bounds: lines by key, candles, a band of quantiles, one number's course in small.
 
 import { behind, el, empty, put, shows } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
 import { bounds, column, counted, exact, figure, measured, moment, scaled, seconds, short, shown, text, format, uncertainty, unit, written } from "./numbers.js";
 import { additive, aggregate, chosen, course, covered, every, fills, last, length, merged, order, over, same, total } from "./questions.js";
 
+/** Pixels that a candle needs, with the space beside it. */
+const CANDLE = 9;
 const NOTHING = "No rows in this span";
 const LONGER = "Choose a longer span, or wait for the first window.";
 
@@ -72,6 +74,37 @@ export function lines(panel, context) {
       return noted(unit(panel), each, over(part, answer));
     },
   };
+}
+
+export function candles(panel, context) {
+  const chart = new TimeChart();
+  const heading = el("div", {});
+  const place = el("div", {});
+  return {
+    node: place,
+    drop: () => chart.drop(),
+    async update() {
+      const part = context.part(panel.part);
+      const keys = await largest({ ...panel, most: 1 }, part, context);
+      const most = Math.max(20, Math.floor((place.clientWidth || 600) / CANDLE));
+      const paths = ["open", "high", "low", "close"].map((name) => panel[name]);
+      const answer = await course(part, [...new Set(paths.map(column))], [], context, keys, most);
+      const points = answer.rows.map((row) => candle(row, paths)).filter(Boolean);
+      if (!points.length) return put(place, empty(NOTHING, LONGER));
+      const name = text(panel.by in context.focus ? context.focus[panel.by] : keys.key[panel.by][0]);
+      if (!shows(heading, name)) put(heading, el("p", { class: "caption" }, `${panel.by} `, el("b", { title: name }, name)));
+      if (chart.node.parentNode !== place) put(place, heading, chart.node);
+      chart.draw([{ name: "", number: 0, colour: colour(0), points }], { title: `${panel.title}, ${name}`, unit: unit(panel), step: answer.step, candles: true });
+      return noted(unit(panel), answer.step && `each candle ${written(answer.step)}`, over(part, answer));
+    },
+  };
+}
+
+/** A row as a candle; null where a price is missing. */
+function candle(row, paths) {
+  const [open, upper, lower, value] = paths.map((path) => figure(row, path)?.value);
+  if ([open, upper, lower, value].includes(undefined)) return null;
+  return { time: row.time, open, upper, lower, value, partial: row.partial };
 }
 
 /** A series of a single point, in words. */

@@ -5,7 +5,7 @@ import { alerts } from "./alerts.js";
 import { el, empty, put } from "./dom.js";
 import { kiosk } from "./kiosk.js";
 import { laid } from "./layout.js";
-import { lines, number, spread } from "./lines.js";
+import { candles, lines, number, spread } from "./lines.js";
 import { map } from "./map.js";
 import { images, lightcurve, oneObject } from "./objects.js";
 import { picture } from "./picture.js";
@@ -18,7 +18,7 @@ import { text } from "./numbers.js";
 import { sync } from "./virtual.js";
 import * as zones from "./zone.js";
 
-const KINDS = { lines, spread, number, ranked, rows, lightcurve, object: oneObject, map, images, funnel, samples };
+const KINDS = { lines, candles, spread, number, ranked, rows, lightcurve, object: oneObject, map, images, funnel, samples };
 const SLOWLY = 2000;
 const COPIED = 2000;
 const SQL = "/page/sql";

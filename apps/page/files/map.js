@@ -1,4 +1,5 @@
-// Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land is the page's own file.
+// Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land and
+// constellations are the page's own files.
 
 import { behind, el, empty, put, svg } from "./dom.js";
 import { column, figure, format, measured, text } from "./numbers.js";
@@ -23,7 +24,7 @@ export function map(panel, context) {
       const answer = await total(part, wanted, [...new Set(keys)], context, more, [panel.label]);
       const points = answer.rows.map((row) => point(row, panel)).filter(Boolean);
       if (!points.length) return put(place, empty("No position in this span", "Choose a longer span, or wait for the first window."));
-      const project = panel.sky ? sky() : earth(points, await rings());
+      const project = panel.sky ? sky(await strokes()) : earth(points, await rings());
       const most = Math.max(...points.map((one) => one.value?.value ?? 0));
       const list = points.toReversed().map((one, number) => dot(one, project, most, panel, context, number === points.length - 1));
       const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${format(points.length)} points` };
@@ -36,7 +37,7 @@ export function map(panel, context) {
 
 function note(points, panel, rows, land) {
   const extent = panel.sky
-    ? "Right ascension grows to the left, all of the sky (Mollweide)."
+    ? "Right ascension grows to the left, all of the sky (Mollweide). Constellations: d3-celestial."
     : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
   return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? ` At most ${format(MOST)} are shown.` : ""}${land ? " Land: Natural Earth, 1:110 million." : ""}`);
 }
@@ -67,7 +68,7 @@ function dot(one, project, most, panel, context, first) {
 }
 
 /** The whole sky by Mollweide's projection, right ascension 0 in the middle, growing to the left. */
-function sky() {
+function sky(lines) {
   const at = ([longitude, latitude]) => {
     const phi = (latitude * Math.PI) / 180;
     let theta = phi;
@@ -85,7 +86,29 @@ function sky() {
     const [x, y] = at([longitude, 0]);
     return svg("text", { x: x + 3, y: y - 3, class: "name" }, `${((longitude + 360) % 360) / 15}h`);
   });
-  return { at, lines: [meridians, parallels, names].flat() };
+  const constellations = svg("path", { class: "constellations", d: figures(lines, at) });
+  return { at, lines: [meridians, parallels, constellations, names].flat() };
+}
+
+/** The path of constellations' strokes: one that crosses the edge at 12 hours continues on the other side. */
+export function figures(lines, at) {
+  const path = [];
+  const draw = (letter, place) => path.push(letter + at(place).map((each) => each.toFixed(1)).join(" "));
+  const turn = ([x]) => 360 * Math.floor((x + 180) / 360);
+  for (const line of lines) {
+    line.forEach(([x, y], number) => {
+      const [before, now] = [number ? turn(line[number - 1]) : turn(line[0]), turn(line[number])];
+      if (before !== now) {
+        const [from, height] = line[number - 1];
+        const edge = (before + now) / 2;
+        const crossing = height + ((edge - from) / (x - from)) * (y - height);
+        draw("L", [edge - before, crossing]);
+        draw("M", [edge - now, crossing]);
+      }
+      draw(number ? "L" : "M", [x - now, y]);
+    });
+  }
+  return path.join("");
 }
 
 const STEPS = [90, 45, 30, 15, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
@@ -99,6 +122,17 @@ async function rings() {
     land = LAND.trim().split("\n").map(unpacked);
   }
   return land;
+}
+
+let figured = null;
+
+/** The strokes of all constellations, read when the first map of the sky is drawn. */
+async function strokes() {
+  if (!figured) {
+    const { LINES } = await import("./constellations.js");
+    figured = LINES.trim().split("\n").map(unpacked);
+  }
+  return figured;
 }
 
 /** Places in degrees from hundredths, each less the one before. */

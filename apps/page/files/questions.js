@@ -111,13 +111,13 @@ export function last(table, span) {
   return { from: new Date(start * 1000).toISOString() };
 }
 
-/** The length of the windows to merge into, so that a span has a picture's number of them. */
-export function every(table, span) {
+/** The length of the windows to merge into, so that a span has about as many as a picture shows. */
+export function every(table, span, most = POINTS) {
   const ownLength = length(table);
   if (!ownLength) return "window";
   const known = (moment(table.to) ?? 0) - (moment(table.from) ?? 0);
   const whole = span ? Math.min(seconds(span), known || Infinity) : known;
-  const wanted = whole / POINTS;
+  const wanted = whole / most;
   if (wanted <= ownLength) return "window";
   // A length that clocks have, of whole windows; else so many windows.
   const fits = (one) => one >= wanted && Math.abs(one / ownLength - Math.round(one / ownLength)) < 1e-9;
@@ -139,11 +139,11 @@ function few(part, context) {
 }
 
 /** Rows over time, by some keys; the times of each are its `at`, or the middle of its window. */
-export async function course(part, columns, by, context, more = {}) {
+export async function course(part, columns, by, context, more = {}, most = POINTS) {
   const { table, at } = part;
   const span = context.span;
   const readings = at && few(part, context);
-  const step = readings ? "window" : every(table, span);
+  const step = readings ? "window" : every(table, span, most);
   const parameters = {
     ...last(table, span),
     ...chosen(table, context.focus),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,26 @@ def test_the_earth_has_coasts_and_the_sky_none(tab: Tab) -> None:
     over = tab.run(script.replace("WEST", "[-200, -160]").replace("SOUTH", "[-10, 10]"))
     assert over[1] == "M-190.0 0.0L-185.0 0.0L-185.0 -5.0L-190.0 0.0"
     assert tab.run(script.replace("WEST", "[160, 200]").replace("SOUTH", "[0, 1]")) == []
+
+
+def test_the_sky_has_constellations_and_the_earth_none(tab: Tab) -> None:
+    tab.open("/app/yard")
+    count = "one => [...one.querySelectorAll('.constellations')].map(path => path.getAttribute('d'))"
+    (sky,), earth = tab.run(f"return [...document.querySelectorAll('.map')].map({count})")
+    assert earth == [] and "d3-celestial" in tab.panel("Sky") and "d3-celestial" not in tab.panel("Earth")
+    # No stroke runs over the whole map because it crosses an edge.
+    strokes = [[point.split() for point in stroke.split("L")] for stroke in sky.split("M")[1:]]
+    assert len(strokes) > 88
+    across = [abs(float(a[0]) - float(b[0])) for one in strokes for a, b in pairwise(one)]
+    assert max(across) < 120
+    script = (
+        "const file = document.querySelector('script[type=module]').src.replace('main.js', 'map.js');"
+        "return import(file).then(({ figures }) => figures([arguments[0]], (place) => place))"
+    )
+    assert tab.run(script, [[-10, 5], [10, 15]]) == "M-10.0 5.0L10.0 15.0"
+    east = tab.run(script, [[170, 0], [190, 10], [170, 20]])
+    assert east == "M170.0 0.0L180.0 5.0M-180.0 5.0L-170.0 10.0L-180.0 15.0M180.0 15.0L170.0 20.0"
+    assert tab.run(script, [[-170, 0], [-190, 10]]) == "M-170.0 0.0L-180.0 5.0M180.0 5.0L170.0 10.0"
 
 
 def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:
