@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
+from ..object_store import filesystem_of
 from ..whole_file import sync
 from .segment import ArchiveError
 
@@ -57,14 +58,9 @@ def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
     if scheme == "file":
         return LocalStore(Path(rest))
     try:
-        import fsspec
-
-        return ObjectStore(place, fsspec.filesystem(scheme, **(options or {})))
-    except (ImportError, ValueError) as error:
-        raise ArchiveError(
-            f"{place}: there is no filesystem for {scheme}:// here ({error}); "
-            "pip install 'streamgauge[s3]' installs S3's; other fsspec packages provide theirs"
-        ) from None
+        return ObjectStore(place, filesystem_of(place, **(options or {})))
+    except ValueError as error:
+        raise ArchiveError(str(error)) from None
 
 
 class LocalStore:

@@ -14,7 +14,7 @@ from ..table.stored_files import (
     StoredFile,
     delete,
     files_below,
-    filesystem_of,
+    filesystem_in,
     stored_at,
     write_whole,
 )
@@ -75,7 +75,7 @@ class SketchesToParquet:
     def __post_init__(self) -> None:
         if isinstance(root := stored_at(self.folder), ObjectFile):
             try:
-                filesystem_of(root)
+                filesystem_in(root)
             except ValueError as error:
                 raise ValueError(f"SketchesToParquet: {error}") from None
         if self.keep is not None:

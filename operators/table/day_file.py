@@ -11,11 +11,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from .compaction import write_sorted
-from .merge import group_rows
+from .merge import group_rows, rows_without
 from .schema import END, START
 from .stored import COMPACTED, SOURCES, sources_of, tables_of
 from .stored_files import StoredFile, delete, exists, write_whole
@@ -48,8 +47,7 @@ def add_to_day(day: StoredFile, files: Sequence[StoredFile]) -> None:
 def replace_in_day(day: StoredFile, table: pa.Table) -> None:
     """Put a table of whole windows into a day's file in place of its rows of the same windows."""
     (before,) = tables_of([day])
-    rows = _edges(before).with_row_index("row").join(_edges(table), on=[START, END], how="anti")
-    kept = before.take(rows["row"].sort().to_arrow())
+    kept = rows_without(before, table, [START, END])
     _write(day, group_rows([kept, table] if kept.num_rows else [table]), sources_of(day))
 
 
@@ -57,10 +55,6 @@ def last_end(day: StoredFile) -> int:
     """When the last of a day file's windows ends (microseconds since 1970)."""
     (table,) = tables_of([day])
     return int(edges(table)[1].max())
-
-
-def _edges(table: pa.Table) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(table.select([START, END])))
 
 
 def _write(day: StoredFile, table: pa.Table, sources: Sequence[str]) -> None:

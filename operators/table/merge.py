@@ -32,6 +32,18 @@ from .window_groups import WindowGroups
 from .windows import TableWindows, edges, windows_in, within, zone_of
 
 
+def rows_without(table: pa.Table, other: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows of a table whose values in these columns no row of another one has, in their order.
+
+    >>> few, more = pa.table({"a": [3]}), pa.table({"a": [1, 3, None], "b": [7, 8, 9]})
+    >>> rows_without(more, few, ["a"])["b"].to_pylist()
+    [7, 9]
+    """
+    here, there = (pl.DataFrame(pl.from_arrow(one.select(names))) for one in (table, other))
+    rows = here.with_row_index("row").join(there, on=names, how="anti", nulls_equal=True)
+    return table.take(rows["row"].sort().to_arrow())
+
+
 class Accumulator:
     """Folds tables into one as they come, and holds the groups as live sketches.
 

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from ..object_store import filesystem_of
 from ..whole_file import whole_file
 
 
@@ -70,50 +71,38 @@ def stored_at(place: str | Path | ObjectFile) -> StoredFile:
     return ObjectFile(text.rstrip("/")) if "://" in text else Path(place)
 
 
-def filesystem_of(file: ObjectFile) -> Any:
-    """The filesystem of fsspec for a URL, by the credentials and settings of this machine.
-
-    Raises `ValueError` if there is none for it.
-    """
-    import fsspec
-
-    scheme = file.url.partition("://")[0]
-    try:
-        # A listing that was cached would have the size of an object that is written again.
-        return fsspec.filesystem(scheme, use_listings_cache=False)
-    except (ImportError, ValueError) as error:
-        raise ValueError(
-            f"{file}: there is no filesystem for {scheme}:// here ({error}); "
-            "pip install 'streamgauge[s3]' installs S3's; other fsspec packages provide theirs"
-        ) from None
+def filesystem_in(file: ObjectFile) -> Any:
+    """The filesystem that a file is in. Raises `ValueError` if there is none for its URL."""
+    # A listing that was cached would have the size of an object that is written again.
+    return filesystem_of(file.url, use_listings_cache=False)
 
 
 def opened(file: StoredFile) -> Any:
     """What Arrow's functions of Parquet take as a file. Raises `FileNotFoundError`, `OSError`."""
     if isinstance(file, Path):
         return file
-    return _of_store(file, lambda: cast(BinaryIO, filesystem_of(file).open(file.url, "rb")))
+    return _of_store(file, lambda: cast(BinaryIO, filesystem_in(file).open(file.url, "rb")))
 
 
 def bytes_of(file: StoredFile) -> bytes:
     """All bytes of a file. Raises `FileNotFoundError`, `OSError`."""
     if isinstance(file, Path):
         return file.read_bytes()
-    return _of_store(file, lambda: bytes(filesystem_of(file).cat_file(file.url)))
+    return _of_store(file, lambda: bytes(filesystem_in(file).cat_file(file.url)))
 
 
 def exists(file: StoredFile) -> bool:
     """Whether there is such a file or folder. Raises `OSError`."""
     if isinstance(file, Path):
         return file.exists()
-    return bool(_of_store(file, lambda: filesystem_of(file).exists(file.url)))
+    return bool(_of_store(file, lambda: filesystem_in(file).exists(file.url)))
 
 
 def is_folder(file: StoredFile) -> bool:
     """Whether there is such a folder. Raises `OSError`."""
     if isinstance(file, Path):
         return file.is_dir()
-    return bool(_of_store(file, lambda: filesystem_of(file).isdir(file.url)))
+    return bool(_of_store(file, lambda: filesystem_in(file).isdir(file.url)))
 
 
 def files_below(folder: StoredFile) -> list[StoredFile]:
@@ -125,7 +114,7 @@ def files_below(folder: StoredFile) -> list[StoredFile]:
         return sorted(f for f in folder.rglob("*") if f.name[0] not in "._" and f.is_file())
 
     def listed() -> dict[str, Any]:
-        filesystem = filesystem_of(folder)
+        filesystem = filesystem_in(folder)
         entries: dict[str, Any] = filesystem.find(filesystem._strip_protocol(folder.url), detail=True)
         return entries
 
@@ -157,7 +146,7 @@ def write_whole(file: StoredFile, write: Callable[[Any], None]) -> None:
         return
     data = BytesIO()
     write(data)
-    _of_store(file, lambda: filesystem_of(file).pipe_file(file.url, data.getvalue()))
+    _of_store(file, lambda: filesystem_in(file).pipe_file(file.url, data.getvalue()))
 
 
 def delete(file: StoredFile) -> None:
@@ -166,7 +155,7 @@ def delete(file: StoredFile) -> None:
         if isinstance(file, Path):
             file.unlink()
         else:
-            _of_store(file, lambda: filesystem_of(file).rm_file(file.url))
+            _of_store(file, lambda: filesystem_in(file).rm_file(file.url))
 
 
 def _of_store(file: ObjectFile, call: Callable[[], Any]) -> Any:

@@ -13,10 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
-from ...operators.table.merge import check_alike, group_rows
+from ...operators.table.merge import check_alike, group_rows, rows_without
 from ...operators.table.schema import END, START, keys_of
 from ...operators.table.stored import files_of, read_group_rows, tables_of
 from ...operators.table.stored_files import StoredFile, exists, stored_at, version_of
@@ -122,19 +121,12 @@ def _with_table(view: TableView, table: pa.Table, folder: str | Path) -> TableVi
     check_alike(view.schema, table.schema, f"{view.name} and {folder}")
     table = table.select(view.schema.names).cast(view.schema)
     names = [START, END, *keys_of(view.schema)]
-    rows = _keys(table, names).with_row_index("row")
-    if view.windows:
-        rows = rows.join(_keys(rows_of(view.windows), names), on=names, how="anti", nulls_equal=True)
-    kept = table.take(rows["row"].sort().to_arrow())
+    kept = rows_without(table, rows_of(view.windows), names) if view.windows else table
     windows = [*view.windows, *windows_of(_OF_FILES, kept)]
     windows.sort(key=lambda one: (one.start, one.end, one.partition))
     return replace(
         view, windows=tuple(windows), version=new_version(), gaps=tuple(_left(view, table, folder))
     )
-
-
-def _keys(table: pa.Table, names: list[str]) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(table.select(names)))
 
 
 def _left(view: TableView, table: pa.Table, folder: str | Path) -> list[Gap]:
