@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from ..app import Message, Settings
 from ..recordings.compressed_files import opened
 
 _BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{]|b['\"])")
+_NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GZIP = b"\x1f\x8b"
 _MOST = 1 << 24
 """Bytes of a frame, unpacked."""
@@ -77,18 +79,30 @@ def sent_ms(at: Any) -> int | None:
     >>> sent_ms("2021-04-17T16:43:37.089723Z"), sent_ms(1618677817089), sent_ms("soon")
     (1618677817089, 1618677817089, None)
     """
-    if isinstance(at, str) and re.fullmatch(r"\d+(\.\d+)?", at):
-        at = float(at)
-    if isinstance(at, int | float) and not isinstance(at, bool):
-        for most, unit in ((1e11, 1000), (1e14, 1), (1e17, 1e-3)):
-            if abs(at) < most:
-                return int(at * unit)
-        return int(at // 1_000_000)
+    us = microseconds_of(at)
+    return None if us is None else us // 1_000
+
+
+def microseconds_of(at: Any) -> int | None:
+    """A time that is ISO 8601 text or a number since 1970 in s, ms, µs or ns, which its size tells, in µs.
+
+    >>> microseconds_of("2021-04-17T16:43:37.089723Z"), microseconds_of("1618677817.5"), microseconds_of(True)
+    (1618677817089723, 1618677817500000, None)
+    """
+    if isinstance(at, bool):
+        return None
+    match = _NUMBER.fullmatch(format(at, "f") if isinstance(at, float) else str(at))
+    if match is not None:
+        sign, whole, part = match.groups(default="")
+        # 11 digits or fewer are seconds, and each unit has three more.
+        unit = min(max(0, (len(whole) - 9) // 3), 3)
+        return int(f"{sign}{int(whole + part[:6].ljust(6, '0')) // 1000**unit}")
     try:
         moment = datetime.fromisoformat(str(at))
     except ValueError:
         return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def unpacked(frame: bytes) -> bytes:

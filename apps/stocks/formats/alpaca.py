@@ -4,7 +4,7 @@ Every event is by itself or in a list. Trades of crypto name the taker's side (`
 don't. A daily bar is sent again every minute, so days are read only if requested, by ``--set events=d``. Bars
 that are corrected later (u), corrections (c) and cancellations (x) are filtered. So are official opens and
 closes, and corrected closes (conditions Q, M and 9): they repeat the auction's price, and nothing is traded.
-Statuses are those of the tapes: halted (H, P, of tapes A and B 2) or trading (T, of tapes A and B 3).
+Statuses have the tapes' codes: H and P, or 2 on tapes A and B, for a halt; T, or 3, for trading.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     status = status.fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     at = _at(of, wanted)
-    unpriced = by_codes(conditions, text(of["z"]))
+    tape = text(of["z"])
     return as_trades(
         stream,
         settings,
@@ -68,8 +68,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(of["i"], trade),
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(trade).then(auction_of(conditions, _AUCTIONS)),
-        unpriced=pl.when(trade).then(unpriced["unpriced"]),
-        extremes=pl.when(trade).then(unpriced["extremes"]),
+        **{name: pl.when(trade).then(column) for name, column in by_codes(conditions, tape).items()},
         halted=pl.when(status).then(
             text(of["sc"]).replace_strict(_STATES, default=None, return_dtype=pl.Float64)
         ),

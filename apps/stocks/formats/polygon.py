@@ -84,8 +84,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=seq,
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(stock).then(auction_of(conditions, _AUCTIONS)),
-        unpriced=pl.when(stock).then(by_numbers(conditions)["unpriced"]),
-        extremes=pl.when(stock).then(by_numbers(conditions)["extremes"]),
+        **{name: pl.when(stock).then(column) for name, column in by_numbers(conditions).items()},
         halted=pl.when(status).then(halted.cast(pl.Float64)),
         reason=pl.when(status).then(
             pl.format("limit up, limit down: {} to {}", text(of["l"]), text(of["h"]))

@@ -9,19 +9,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.decode import TOMBSTONE, Decoded
+from ....operators.formats.decode import Decoded
 from ....operators.formats.messages import Messages
+from ....operators.formats.per_message import Misread, one_by_one
 from ...app import AppFormat, Feed, Settings
-from ..captured import captured, holds, unpacked
+from ..captured import captured, holds, microseconds_of, unpacked
 from ..instruments.instrument_names import NamePattern
-from .trades import ALL_DAY, TIME, as_trades
+from .trades import ALL_DAY, as_trades
 
 _TAKER = {
     **dict.fromkeys(("buy", "b", "bid", "taker"), "buy"),
@@ -29,14 +29,16 @@ _TAKER = {
 }
 """What venues call the aggressor's side, in lower case; of Delta it is the buyer's role."""
 _OTHER = {"buy": "sell", "sell": "buy"}
-_TRADE = {
-    "at": TIME,
-    "symbol": pl.String(),
-    "price": pl.Float64(),
-    "size": pl.Float64(),
-    "side": pl.String(),
-    "seq": pl.Int64(),
-}
+_TRADE = pa.struct(
+    {
+        "at": pa.timestamp("us", "UTC"),
+        "symbol": pa.string(),
+        "price": pa.float64(),
+        "size": pa.float64(),
+        "side": pa.string(),
+        "seq": pa.int64(),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,7 @@ class Venue:
             raise ValueError(f'"{self.trades}" is {trade!r}, not a trade')
 
         def value(paths: str) -> Any:
-            for path in paths.split("|"):
-                top = path.startswith("^")
-                result = _first(frame if top else trade, path.removeprefix("^").split("."))
-                if result is not None:
-                    return result
-            return None
+            return _first(paths, trade, frame)
 
         symbol = re.fullmatch(self.symbol_in, str(value(self.symbol) or ""))
         if symbol is None:
@@ -148,7 +145,7 @@ class VenueFrames:
     @property
     def schema(self) -> Mapping[str, Any]:
         """See `Decoder`."""
-        return {"trades": pl.List(pl.Struct(_TRADE))}
+        return dict(_frame(_built([])).schema)
 
     def definition(self) -> dict[str, Any]:
         """The specification, as a stream's definition has it."""
@@ -157,24 +154,21 @@ class VenueFrames:
 
     def decode(self, messages: Messages) -> Decoded:
         """See `Decoder`."""
-        lists: list[list[dict[str, Any]]] = []
-        refused: list[int] = []
-        reasons: list[str] = []
-        for row in range(len(messages)):
-            value = messages.value_at(row)
-            try:
-                if value is None:
-                    raise ValueError(TOMBSTONE)
-                lists.append(self.venue.trades_of(_parsed(value)))
-            except ValueError as error:
-                refused.append(row)
-                reasons.append(str(error))
-        raw = pl.List(pl.Struct({**_TRADE, "at": pl.Int64()}))
-        frame = pl.DataFrame({"trades": lists}, schema={"trades": raw})
-        frame = frame.with_columns(pl.col("trades").cast(pl.List(pl.Struct(_TRADE))))
-        gone = np.array(refused, np.int64)
-        rows = np.setdiff1d(np.arange(len(messages)), gone) if refused else None
-        return Decoded(frame, rows, gone, reasons)
+        return one_by_one(messages, self._trades, _built, _frame)
+
+    def _trades(self, data: memoryview) -> list[dict[str, Any]]:
+        try:
+            return self.venue.trades_of(_parsed(bytes(data)))
+        except ValueError as error:
+            raise Misread(str(error)) from None
+
+
+def _built(trades: list[Any]) -> pa.Array:
+    return pa.array(trades, pa.list_(_TRADE))
+
+
+def _frame(trades: pa.Array) -> pl.DataFrame:
+    return pl.DataFrame({"trades": pl.from_arrow(trades)})
 
 
 def venue_format(venue: Venue) -> AppFormat:
@@ -184,7 +178,7 @@ def venue_format(venue: Venue) -> AppFormat:
         at = pl.col("trades").list.eval(pl.element().struct.field("at")).list.first()
         stream = feed.stream(VenueFrames(venue), time=at, message={"arrived": "offset"})
         place = pl.int_ranges(0, pl.col("trades").list.len())
-        of = {name: pl.col("trades").struct.field(name) for name in _TRADE}
+        of = {field.name: pl.col("trades").struct.field(field.name) for field in _TRADE}
         exploded = (
             stream.with_columns(place=place).explode("trades", "place").select("arrived", "place", **of)
         )
@@ -237,13 +231,11 @@ def _parsed(value: bytes) -> Any:
 
 
 def _matches(frame: Any, conditions: Mapping[str, str]) -> bool:
-    def matches(path: str, pattern: str) -> bool:
-        value = next(
-            (one for part in path.split("|") if (one := _first(frame, part.split("."))) is not None), None
-        )
+    def matches(paths: str, pattern: str) -> bool:
+        value = _first(paths, frame, frame)
         return value is not None and re.fullmatch(pattern, str(value), re.DOTALL) is not None
 
-    return bool(conditions) and all(matches(path, pattern) for path, pattern in conditions.items())
+    return bool(conditions) and all(matches(paths, pattern) for paths, pattern in conditions.items())
 
 
 def _every(value: Any, steps: Sequence[str]) -> Iterator[Any]:
@@ -257,10 +249,15 @@ def _every(value: Any, steps: Sequence[str]) -> Iterator[Any]:
         yield from _every(_step(value, steps[0]), steps[1:])
 
 
-def _first(value: Any, steps: Sequence[str]) -> Any:
-    for step in steps:
-        value = _step(value, step)
-    return value
+def _first(paths: str, part: Any, frame: Any) -> Any:
+    """The first value that a part of a frame, or the frame itself, has at one of the paths."""
+    for path in paths.split("|"):
+        value = frame if path.startswith("^") else part
+        for step in path.removeprefix("^").split("."):
+            value = _step(value, step)
+        if value is not None:
+            return value
+    return None
 
 
 def _step(value: Any, step: str) -> Any:
@@ -282,19 +279,10 @@ def _number(path: str, value: Any) -> float:
 
 
 def _time_us(path: str, value: Any) -> int:
-    """Microseconds since 1970 of ISO 8601 or of a number in s, ms, µs or ns, which its size tells."""
-    try:
-        if isinstance(value, int) or str(value).replace(".", "", 1).isdecimal():
-            whole, _, part = str(value).partition(".")
-            # 11 digits or fewer are seconds, and each unit has three more.
-            unit = max(0, (len(whole) - 9) // 3)
-            digits = int(whole + part[:6].ljust(6, "0"))
-            return digits // 1000**unit
-        moment = datetime.fromisoformat(str(value))
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return int(moment.timestamp()) * 1_000_000 + moment.microsecond
-    except (ValueError, OverflowError):
-        raise ValueError(f'"{path}" is {value!r}, not a time') from None
+    us = microseconds_of(value)
+    if us is None:
+        raise ValueError(f'"{path}" is {value!r}, not a time')
+    return us
 
 
 def _name(value: Any, rising: bool) -> int | None:
