@@ -16,6 +16,7 @@ _JD_OF_MJD = 2_400_000.5
 _EARLIER = 100
 """The latest detections before one that are kept with it: as many as ZTF's packets have in 30 days."""
 _MONTH, _YEAR = 30.0, 365.0
+_ROWS = 1_000
 
 
 class FlatTable(NamedTuple):
@@ -106,9 +107,10 @@ def packets_of(table: Any, kind: FlatTable) -> Iterator[dict[str, Any]]:
     times = table[kind.time].to_numpy(zero_copy_only=False).astype(float)
     order = np.argsort(times, kind="stable")
     seen: dict[Any, list[Mapping[str, Any]]] = {}
-    for at in order.tolist():
-        (row,) = table.slice(at, 1).to_pylist()
+    batches = table.take(order).to_batches(max_chunksize=_ROWS)
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for row, time in zip(rows, times[order].tolist()):
         earlier = seen.setdefault(row[kind.object], [])
-        yield kind.packet(row, [item for item in earlier if times[at] - item[kind.time] <= kind.before])
+        yield kind.packet(row, [item for item in earlier if time - item[kind.time] <= kind.before])
         earlier.append(row)
         del earlier[:-_EARLIER]
