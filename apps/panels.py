@@ -126,9 +126,9 @@ class RowsPanel:
 
     `columns` are the keys and values shown, each with its heading; all of them unless named. `order` is what
     it is first sorted by, largest on top if it begins with ``-``; the newest on top without it. At most
-    `most` rows are requested, and more as somebody scrolls on. `units` are those of some columns. An estimate
-    is known to lie `between` two others of its row, such as a median between the lowest and the highest
-    value. A tape of trades is the rows of a part with `at`.
+    `most` rows are requested, and more as somebody scrolls on. `units` maps columns to their units. `between`
+    maps an estimate to the two values of its row that it must lie between, such as a median to the lowest and
+    the highest value. A tape of trades is the rows of a part with `at`.
     """
 
     title: str

@@ -44,9 +44,9 @@ USUAL = {
     "value_unit": "km/h",
     **dict.fromkeys(("limit", "stuck", "jump", "deviation", "clock"), ""),
 }
-"""A vehicle's group is its `route` or its `trip`, or none. A feed whose header has no time has that of its
-latest `vehicle`, and Kafka's where no vehicle has one; with `receipt` always Kafka's. A vehicle's speed may
-stay the same and may jump, as a sensor's readings should not; a `limit` is in km/h."""
+"""A vehicle's group is its `route`, its `trip`, or nothing. If a feed's header has no time, the feed gets the
+time of its latest `vehicle`, or Kafka's if no vehicle has one; with `receipt`, always Kafka's. Unlike a
+sensor's readings, a vehicle's speed may stay the same and may jump; a `limit` is in km/h."""
 _KM_H = 3.6
 _UTC = pl.Datetime("us", "UTC")
 

@@ -19,7 +19,7 @@ from .coastlines import packed
 FILE = Path(__file__).parent / "files" / "constellations.js"
 _HEAD = """\
 // The lines of all constellations, a stroke a line: right ascension and declination in hundredths of a
-// degree, each less the one before; what lies on both sides of 12 hours goes on beyond 180.
+// degree, each as the difference from the one before. A stroke that crosses 12 hours continues beyond 180.
 // Made from d3-celestial's constellations.lines.json (by Olaf Frohn, version 0.7.35), whose licence
 // follows, by apps/page/constellations.py, which says how.
 //

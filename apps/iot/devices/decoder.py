@@ -17,6 +17,7 @@ from ....operators.formats.field_paths import picked
 from ....operators.formats.messages import Messages
 from ....operators.formats.per_message import Misread, one_by_one
 from ....operators.formats.reasons import Reason
+from ....operators.windows.window import YEAR_10000
 from .line_protocol import history, is_history, is_line_protocol, line_protocol
 from .payloads import Payload, PayloadShape, shape_of
 from .reading import Reading, in_unit, measured
@@ -38,7 +39,6 @@ _READING = pa.struct(
 )
 _ROW = pa.struct({"time": _TIME, "arrived": _TIME, "readings": pa.list_(_READING)})
 _COLUMNS = tuple((name, (name,)) for name in ("time", "arrived", "readings"))
-_LATEST_US = 253_402_300_799_999_999
 _STATESTREAM = re.compile(r"(?:.*/)?([a-z_]+)/([a-z0-9_]+)/([a-z_]+)")
 _DOMAINS = {
     *("sensor", "binary_sensor", "switch", "light", "climate", "cover", "fan", "lock", "person", "weather"),
@@ -51,9 +51,9 @@ _DOMAINS = {
 class Devices:
     """A `Decoder` of payloads of devices and gateways; the topic of MQTT may be in the messages' keys.
 
-    Of each message: the `time` of its latest reading, when it `arrived`, and its `readings`. Readings without
-    a time have Kafka's, and a warning says so. Temperatures are in the unit `value_unit`, if that is one;
-    times without a zone are of the clocks of `zone`.
+    Each row has the `time` of its latest reading, the time when the message `arrived`, and its `readings`.
+    Readings without a time get Kafka's, which a warning reports. Temperatures are converted to `value_unit`
+    if that is a unit of temperature; times without a zone are in `zone`.
 
     >>> payload = b'{"Time":"2026-06-01T12:00:00","AM2301":{"Temperature":21.5}}'
     >>> decoded = Devices().decode(Messages.of([payload]))
@@ -83,7 +83,7 @@ class Devices:
             at = reading.at
             if at is None:
                 at, untimed = arrived_ms * 1e3, True
-            if not 0 <= at <= _LATEST_US:
+            if not 0 <= at < YEAR_10000:
                 raise Misread(Reason("a time out of range", f"the time of {reading.sensor} is out of range"))
             value, unit = reading.value, reading.unit if isinstance(reading.unit, str) else None
             if value is not None and self.value_unit:
@@ -167,7 +167,7 @@ def _shaped(payload: Payload) -> list[Reading]:
         except Misread:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            reason = f"a payload of {shape.name} with a part that is not as it should be"
+            reason = f"a malformed payload of {shape.name}"
             raise Misread(Reason(reason, f"{reason}: {type(error).__name__}: {error}")) from None
     if isinstance(payload.body, list) and payload.body:
         return [reading for part in payload.body for reading in _shaped(payload._replace(body=part))]
@@ -186,7 +186,7 @@ def _bare(payload: Payload) -> list[Reading]:
         return []  # a command, say
     if not topic:
         shown = str(payload.body)[:40]
-        raise Misread(Reason("a value alone", f"{shown!r} alone, and no key that says of what it is"))
+        raise Misread(Reason("a value alone", f"{shown!r} alone, and no key that names its sensor"))
     if (match := _STATESTREAM.fullmatch(topic)) and match[1] in _DOMAINS:
         if match[3] != "state":
             return []
@@ -204,7 +204,7 @@ def _warn() -> None:
     """Say in the log, once in a process, that readings have Kafka's times."""
     if not _warned:
         _warned.append(True)
-        log.warning("readings without a time of their own have that of their message in Kafka")
+        log.warning("readings without a time of their own get their message's time in Kafka")
 
 
 def _built(rows: list[Any]) -> pa.Array:

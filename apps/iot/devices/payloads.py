@@ -46,7 +46,7 @@ class Payload(NamedTuple):
         return "/".join(steps) or "sensor"
 
     def time(self, stamp: Any) -> float | None:
-        """A time as microseconds since 1970; None where there is none. Raises `Misread` for none at all."""
+        """A time in microseconds since 1970; None for None. Raises `Misread` if it can't be read."""
         if stamp is None:
             return None
         if isinstance(stamp, int | float) and not isinstance(stamp, bool):
@@ -270,9 +270,7 @@ def _senml(payload: Payload) -> list[Reading]:
         elif "vb" in record or "vs" in record:
             fields = measured(record.get("vb", record.get("vs")), sensor)
             readings += [Reading(**{**common, **fields})] if fields else []
-        if "s" in record or (
-            total is not None and "v" not in record and not set(record) & {"vs", "vb", "vd"}
-        ):
+        if "s" in record or (total is not None and "v" not in record and not has_other):
             summed = _number(record.get("s", 0)) + _number(total or 0)
             readings.append(Reading(**{**common, "sensor": f"{sensor}/sum", "unit": None}, value=summed))
     return readings
@@ -281,7 +279,7 @@ def _senml(payload: Payload) -> list[Reading]:
 def _number(value: Any) -> float:
     fields = measured(value, "a number of SenML") if not isinstance(value, bool | str) else None
     if fields is None:
-        raise Misread(Reason("SenML's number is none", f"SenML has {str(value)[:40]!r} for a number"))
+        raise Misread(Reason("not a number in SenML", f"SenML has {str(value)[:40]!r} for a number"))
     return float(fields["value"])
 
 

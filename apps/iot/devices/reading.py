@@ -81,7 +81,7 @@ def _is_finite(value: float) -> bool:
 
 
 def flat(members: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of an object by their paths, those of objects and lists within it as well.
+    """Each value of an object with its path, also within objects and lists.
 
     >>> list(flat({"a": 1, "b": {"c": [2, {"d": 3}]}}))
     [('a', 1), ('b/c/0', 2), ('b/c/1/d', 3)]
@@ -105,7 +105,7 @@ def readings_of(
 ) -> list[Reading]:
     """The readings among the members of an object, and where the device is, if they say so.
 
-    `units` are those of members by the last step of their path; members `without` a reading are left out.
+    `units` maps the last step of a member's path to its unit. Members named in `without` are left out.
     """
     readings, place = [], {}
     for path, value in flat({name: value for name, value in members.items() if name not in without}):

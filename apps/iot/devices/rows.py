@@ -64,7 +64,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _watched(settings: Settings) -> pl.Expr:
-    """Of a row with a state and each state of ``--set state=`` that is about its sensor, whether it is that.
+    """For each state of ``--set state=``, whether a row's sensor is in it; null for other sensors.
 
     Raises `ValueError` for a state without a name.
     """
@@ -189,7 +189,7 @@ def _note(path: Path, settings: Settings) -> str:
     untimed = sum(_sent_ms(decoder, message._replace(sent_ms=None)) is None for message in first)
     if untimed:
         notes.append(
-            f"{untimed:,} of the first {len(first):,} have no time of their own: when they came counts"
+            f"{untimed:,} of the first {len(first):,} have no time of their own and get that of their arrival"
         )
     return "; ".join(notes)
 

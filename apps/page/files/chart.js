@@ -36,9 +36,9 @@ function ticks(u, splits, axis, space, step) {
 /**
  * A chart of series over time. Each is {name, colour, points: [{time, value, lower, upper, mark}]}, in order of
  * time; `options`: unit, step (seconds from point to point, null of readings), limits, down (small on top),
- * marks (points, no line), candles
- * (each point has its `open` too, and closes at its value), moment (since when, at, and until when something was so; null: it still is). A point
- * that is `here` is what it is about. The chart is as high as its place, at least `height`.
+ * marks (points, no line), candles (each point has its `open` too, and closes at its value), moment (since when,
+ * at, and until when something was so; null: it still is). A point that is `here` is what it is about. The chart
+ * is as high as its place, at least `height`.
  */
 export class TimeChart {
   constructor(height = 240) {

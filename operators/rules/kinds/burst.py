@@ -51,8 +51,8 @@ class Burst(LimitRule):
     ...     having = {"#cats": 40, "#rain": 2 if at < 25 else 80}
     ...     rows = [Row({"tag": tag}, begin, end, {"authors": n}) for tag, n in having.items()]
     ...     alerts += trend.window(state, rows, begin, end, minute)
-    >>> [(alert.key, alert.at_us // minute, alert.why[:40]) for alert in alerts if alert.state == "fired"]
-    [(('#rain',), 26, 'authors is 80, never seen before (not by')]
+    >>> [(alert.key, alert.at_us // minute, alert.why[:32]) for alert in alerts if alert.state == "fired"]
+    [(('#rain',), 26, 'authors is 80, never seen before')]
     """
 
     over: int = field(default=48, kw_only=True)
@@ -149,9 +149,8 @@ class Burst(LimitRule):
             if mean == self._noise:
                 # What is smaller isn't learned.
                 few = number(self._noise)
-                past = (
-                    f"usually fewer than {few}" if usual.mean else f"never seen before (not by {few} or more)"
-                )
+                unknown = f"never seen before (values below {few} are not stored)"
+                past = f"usually fewer than {few}" if usual.mean else unknown
             description = f"{self.value} is {figure}, {past}, a burst of {score}"
             why = f"{description}{self._because(said, score)}{self._other_answers(said, row)}"
             yield self._alert(said, key, row.start_us, row.at_us, score, self.limit.at, why)

@@ -103,7 +103,7 @@ def test_one_event_is_one_alert_that_names_its_other_words() -> None:
     assert of(alerts, "fired") == ["key bridge"] == of(alerts, "cleared")
     [fired] = [alert for alert in alerts if alert.state == "fired"]
     assert "baltimore" in fired.why.partition("; also: ")[2] and "bridge" in fired.why
-    assert "never seen before (not by 2.5 or more), a burst of" in fired.why
+    assert "never seen before (values below 2.5 are not stored), a burst of" in fired.why
 
 
 def test_words_that_come_up_later_belong_to_the_event() -> None:

@@ -253,12 +253,12 @@ REFUSED = {
     ),
     "readings that are none": (
         {"fields": {"a": 1}, "name": "n", "metrics": [{"fields": 3}]},
-        "a payload of Telegraf with a part that is not as it should be",
+        "a malformed payload of Telegraf",
     ),
     "a decimal comma": ({"device": "a", "t": "21,5"}, "a decimal comma"),
     "a number that is none": ('{"device": "a", "t": NaN}', "not a finite number"),
     "no shape": ({"t": 1}, "a payload of no known shape"),
-    "a value of nothing": ("21.5", "no key that says of what"),
+    "a value of nothing": ("21.5", "no key that names its sensor"),
     "broken JSON": ('{"t": 1', "broken JSON"),
     "a broken line": ("m a=1 1780315200000000000\nm a=", "not line protocol"),
 }
@@ -337,7 +337,7 @@ def test_a_reading_without_a_time_has_kafkas_and_a_warning_says_so(
     assert times({"device": "a", "t": 1}) == [datetime.fromtimestamp(ARRIVED_MS / 1000, UTC)]
     times({"device": "a", "t": 1})
     assert [record.getMessage() for record in caplog.records] == [
-        "readings without a time of their own have that of their message in Kafka"
+        "readings without a time of their own get their message's time in Kafka"
     ]
 
 
