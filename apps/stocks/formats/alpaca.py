@@ -44,7 +44,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     status = status.fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     at = _at(of, wanted)
-    tape = text(of["z"])
+    unpriced = by_codes(conditions, text(of["z"]))
     return as_trades(
         stream,
         settings,
@@ -68,7 +68,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(of["i"], trade),
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(trade).then(auction_of(conditions, _AUCTIONS)),
-        **{name: pl.when(trade).then(column) for name, column in by_codes(conditions, tape).items()},
+        unpriced=pl.when(trade).then(unpriced["unpriced"]),
+        extremes=pl.when(trade).then(unpriced["extremes"]),
         halted=pl.when(status).then(
             text(of["sc"]).replace_strict(_STATES, default=None, return_dtype=pl.Float64)
         ),

@@ -54,6 +54,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     halted, resumed = (indicators.str.contains(one).fill_null(False) for one in (_HALTED, _RESUMED))
     status = halted | resumed
     seq = pl.when(kind == "T").then(whole(of["q"], trade)).otherwise(whole(of["i"], trade))
+    unpriced = by_numbers(conditions)
     return as_trades(
         stream,
         settings,
@@ -84,7 +85,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=seq,
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(stock).then(auction_of(conditions, _AUCTIONS)),
-        **{name: pl.when(stock).then(column) for name, column in by_numbers(conditions).items()},
+        unpriced=pl.when(stock).then(unpriced["unpriced"]),
+        extremes=pl.when(stock).then(unpriced["extremes"]),
         halted=pl.when(status).then(halted.cast(pl.Float64)),
         reason=pl.when(status).then(
             pl.format("limit up, limit down: {} to {}", text(of["l"]), text(of["h"]))
