@@ -128,3 +128,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     spark = session("tests", master="local[2]", config=config)
     yield spark
     spark.stop()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Any]:
+    """A broker to be stopped and started."""
+    from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+
+    with EmbeddedKafka(data=tmp_path / "data") as broker:
+        yield broker

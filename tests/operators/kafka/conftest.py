@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,10 +32,3 @@ def new_topic(kafka: EmbeddedKafka) -> NewTopic:
 @pytest.fixture
 def config(kafka: EmbeddedKafka) -> dict[str, Any]:
     return {"bootstrap.servers": kafka.bootstrap_servers}
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    """A broker to be stopped and started."""
-    with EmbeddedKafka(data=tmp_path / "data") as broker:
-        yield broker
