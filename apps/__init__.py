@@ -1,1 +1,1 @@
-"""What does somebody in this field want to know?"""
+"""What do people in this field want to know?"""

@@ -1,6 +1,6 @@
-"""How a program ends on request: by Ctrl-C, by SIGTERM, or because its terminal was closed.
+"""End a program on request: by Ctrl-C, by SIGTERM, or because its terminal was closed.
 
-This imports only the lightest of the standard library, so that it is in place before anything else is loaded.
+This only imports light modules of the standard library, so that it is active before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import Any
 from ..operators.consumer.signals import STOP_SIGNALS
 
 INTERRUPTED = 130
-"""The exit code of a program that was requested to end, as shells give it for Ctrl-C."""
+"""The exit code after a requested end, as in shells for Ctrl-C."""
 
 _ONCE = 10.0
-"""A signal within so many seconds of the last one repeats it and requests nothing new."""
+"""A signal within this many seconds of the last one counts as a repetition."""
 
 
 def leave_at_once() -> dict[signal.Signals, Any]:
-    """From here on a request to end ends the process at once. Returns the handlers that were in place before.
+    """End the process immediately on a request from now on; return the previous handlers.
 
-    A container's first process would otherwise ignore SIGTERM as long as it has no handler.
+    A container's first process would otherwise ignore SIGTERM, because it has no handler.
     """
     return {number: signal.signal(number, lambda *_: os._exit(INTERRUPTED)) for number in _heeded()}
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within the block a request to end does so at once: nothing runs yet that would have to be stopped.
+    """Within the block, end immediately on a request, because nothing runs yet that has to be stopped.
 
-    Modules are imported within it. An interrupted import shows a traceback at best; at worst it goes on.
+    It is for imports: an interrupted import shows a traceback at best; at worst it continues.
     """
     before = leave_at_once()
     try:
@@ -46,9 +46,9 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Within the block a request to end is a `KeyboardInterrupt`; while a module is imported it ends at once.
+    """Within the block, turn a request to end into `KeyboardInterrupt`; during imports, end immediately.
 
-    A container's first process ignores SIGTERM without a handler, and what waits for brokers would stay. A
+    A container's first process ignores SIGTERM without a handler, so a wait for brokers would not end. A
     second SIGTERM doesn't interrupt the end that has begun; a second Ctrl-C does.
     """
     ending = False
@@ -73,10 +73,10 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def in_order() -> Iterator[ExitStack]:
-    """A stack whose callbacks run undisturbed however the program's end is requested.
+    """Yield a stack whose callbacks run undisturbed however the program's end is requested.
 
-    Within the block each of those signals is a `KeyboardInterrupt`, and so is what fails because of one:
-    a closed terminal, or a service's end, also ends the processes that this one has started.
+    Within the block, each of these signals becomes a `KeyboardInterrupt`, and so do failures that a signal
+    causes: a closed terminal, or a service's end, also ends the processes that this one has started.
     """
     signals: list[float] = []
 
@@ -105,5 +105,5 @@ def in_order() -> Iterator[ExitStack]:
 
 
 def _heeded() -> list[signal.Signals]:
-    """The signals to heed: `nohup` has some ignored, and so do shells for what they run in the background."""
+    """Return the signals to handle; `nohup`, and shells for background jobs, have some ignored."""
     return [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

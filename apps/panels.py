@@ -1,10 +1,11 @@
-"""What an app's page shows: a panel is a question to the table of one of its parts, and how it is drawn.
+"""The panels of an app's page: each is a query of the table of one part, and a way to draw the answer.
 
-Each begins with its title and the name of its part. Values are named as rules name them: an aggregate of
-the part, such as ``"users"``, or a part of its answer, such as ``"latency.p99"``; keys by their names.
-Estimates are drawn with their bounds. If a part has `at`, its time is that key, and each row is a reading.
+The first arguments are the title and the name of the part. Values are named as in rules: an aggregate of the
+part, such as ``"users"``, or a part of its answer, such as ``"latency.p99"``; keys are named by their
+columns. Estimates are drawn with their bounds. If a part has `at`, its time is that key, and each row is a
+reading.
 
-Where a key has been chosen on the page, such as one sensor, panels whose part has that key show it alone.
+If a key is chosen on the page, such as one sensor, panels whose part has that key show only that key.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Against = Literal["share", "change", "factor"]
-"""How a value stands to another one: part of it, change from it in percent, or so many times it."""
+"""The relation of a value to another one: its share, the change from it in percent, or a multiple of it."""
 
 
 @dataclass(frozen=True)
 class LinesPanel:
     """A value over time, a line for each value of the key `by`, the `most` largest of them.
 
-    With `to`, the value is held `against` that one, such as errors in requests. `lower` and `upper` name
-    values that are the band around it, in place of an estimate's bounds, such as the lowest and the highest
-    price. With `limits`, those of the rules about the value are drawn. Times without a row are gaps.
+    With `to`, the value is shown in relation (`against`) to that one, such as errors in requests. `lower` and
+    `upper` name values for a band around it, in place of an estimate's bounds, such as the lowest and the
+    highest price. With `limits`, the limits of rules about the value are drawn. Times without a row are gaps.
 
-    Sums and counts of windows that are merged into longer ones are shown for the length of one window, so
-    that a limit stays where it is. With `from_first`, several lines are drawn as changes in percent from the
-    first value of each, such as the prices of dear and cheap shares; one line alone is drawn as it is.
-    `unit` also stands in place of the % or × that `against` has.
+    Sums and counts of merged windows are shown for the length of one window, so that a limit stays in place.
+    With `from_first`, several lines are drawn as changes in percent from the first value of each, such as the
+    prices of expensive and cheap shares; a single line is drawn as it is. `unit` replaces the % or × of
+    `against`.
 
     >>> LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host").against
     'share'
@@ -52,9 +53,9 @@ class LinesPanel:
 class CandlesPanel:
     """Prices of one value of the key `by` as candles: a body from `open` to `close`, wicks to both extremes.
 
-    The part has windows of one length, which are merged into candles wide enough to be told apart. Until a
-    key is chosen on the page, the one with the largest `value` is drawn. A body that rises is hollow, one
-    that falls is filled. Windows without a row have no candle.
+    The part has windows of one length, which are merged into candles wide enough to be distinguished. Until a
+    key is chosen on the page, the one with the largest `value` is drawn. Rising bodies are hollow, falling
+    ones are filled. Windows without a row have no candle.
 
     >>> CandlesPanel("Candles", "minutes", by="symbol", value="volume").close
     'close'
@@ -84,7 +85,7 @@ class SpreadPanel:
 
 @dataclass(frozen=True)
 class NumberPanel:
-    """One number over the whole span with its bounds, all keys merged, and its course in small.
+    """One number over the whole span with its bounds, all keys merged, and a sparkline.
 
     `to` and `against` as for `LinesPanel`.
     """
@@ -101,10 +102,10 @@ class NumberPanel:
 class RankedPanel:
     """The `k` largest over the whole span: items of a `top_k`, or values of the key `by` ordered by `value`.
 
-    `to` and `against` as for `LinesPanel`, such as movers: the last price as a change from the first. Ordered
-    by its size without its sign if `both_ways`. `samples` names a sample of the same part, whose values are
-    shown with each: those of the group, or of the item's key in a stratified sample. With `where` only
-    groups are ranked whose keys have one of these values.
+    `to` and `against` as for `LinesPanel`, such as movers: the last price as a change from the first. With
+    `both_ways`, the order ignores the sign. `samples` names a sample of the same part whose values are shown
+    with each item: the group's values, or those of the item's key in a stratified sample. With `where`, only
+    groups whose keys have one of these values are ranked.
     """
 
     title: str
@@ -122,13 +123,13 @@ class RankedPanel:
 
 @dataclass(frozen=True)
 class RowsPanel:
-    """A table to sort: each row a group of the span or, with `each_window`, of one window or reading.
+    """A sortable table: each row is a group of the span or, with `each_window`, of one window or reading.
 
-    `columns` are the keys and values shown, each with its heading; all of them unless named. `order` is what
-    it is first sorted by, largest on top if it begins with ``-``; the newest on top without it. At most
-    `most` rows are requested, and more as somebody scrolls on. `units` maps columns to their units. `between`
-    maps an estimate to the two values of its row that it must lie between, such as a median to the lowest and
-    the highest value. A tape of trades is the rows of a part with `at`.
+    `columns` are the keys and values shown, each with its heading; all of them by default. `order` is the
+    initial sort column, with the largest on top if it begins with ``-``; without it, the newest are on top.
+    At most `most` rows are requested, and more as the user scrolls. `units` maps columns to their units.
+    `between` maps an estimate to the two values of its row between which it must lie, such as a median to the
+    lowest and the highest value. For a tape of trades, use a part with `at`.
     """
 
     title: str
@@ -145,9 +146,9 @@ class RowsPanel:
 class LightCurvePanel:
     """Magnitudes of one object over time, the brightest on top; a colour for each value of the key `band`.
 
-    The part has `at`, and `each` is the key that tells objects apart. `error` is one standard deviation.
-    Where `magnitude` is null, `limit` is an upper limit, drawn as a triangle that points down. Where `forced`
-    is not 0, the magnitude was measured at a place that was given, and is drawn as a ring.
+    The part has `at`, and `each` is the key that identifies an object. `error` is one standard deviation. If
+    `magnitude` is null, `limit` is an upper limit, drawn as a triangle that points down. If `forced` is not
+    0, the magnitude was measured at a given position, and is drawn as a ring.
     """
 
     title: str
@@ -162,11 +163,10 @@ class LightCurvePanel:
 
 @dataclass(frozen=True)
 class ObjectPanel(LightCurvePanel):
-    """One object: its light curve beside its pictures, what is known of it, and why it was reported.
+    """One object: its light curve beside its pictures, the known facts, and why it was reported.
 
-    `images` as for `ImagesPanel`, of each the newest that there is. `facts` are values with their headings,
-    the newest that are known. It has a page by itself, a single file to send to others:
-    ``/apps/APP/objects/NAME.html``.
+    `images` are as for `ImagesPanel`, the newest of each. `facts` are values with their headings, the newest
+    known ones. It has a page of its own, a single file to send to others: ``/apps/APP/objects/NAME.html``.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
@@ -177,8 +177,9 @@ class ObjectPanel(LightCurvePanel):
 class MapPanel:
     """Points by longitude and latitude in degrees, each a group of the part; larger with `value`.
 
-    `longitude` and `latitude` are keys or values, `label` is the key that names a point and is chosen by it.
-    On the `sky` they are right ascension and declination. Positions that are null have no point.
+    `longitude` and `latitude` are keys or values; `label` is the key that names a point, and clicking the
+    point chooses it. On the `sky` they are right ascension and declination. Positions that are null have no
+    point.
     """
 
     title: str
@@ -195,7 +196,8 @@ class MapPanel:
 class ImagesPanel:
     """Pictures of one object side by side, the newest: PNG, JPEG or GIF bytes, or base64 text of them.
 
-    `each` is the key that tells objects apart, `images` are values (`last` of a column), with their headings.
+    `each` is the key that identifies an object, `images` are values (`last` of a column), with their
+    headings.
     """
 
     title: str
@@ -206,11 +208,11 @@ class ImagesPanel:
 
 @dataclass(frozen=True)
 class FunnelPanel:
-    """What is left after each of several stages: exact counts, from all to few.
+    """What remains after each of several stages: exact counts, from all to few.
 
-    Either `stages` are counts of one part, with their headings. Or each group of the part is what one stage
-    rejected: the key `by` names the stage, or `passed` what all of them let through, `order` is the key that
-    puts stages in their order, `value` the count, and there is a funnel for each value of the key `each`.
+    Either `stages` are counts of one part, with their headings. Or each group of the part counts what one
+    stage rejected: the key `by` names the stage, or is `passed` for what passed all stages; `order` is the
+    key that orders the stages, `value` is the count, and there is a funnel for each value of the key `each`.
     """
 
     title: str
@@ -225,9 +227,9 @@ class FunnelPanel:
 
 @dataclass(frozen=True)
 class SamplesPanel:
-    """Values of a sample, such as posts or log lines as they came, `most` of them.
+    """Up to `most` values of a sample, such as posts or log lines as they arrived.
 
-    Of structs all fields are shown, or those in `fields`.
+    For structs, all fields are shown, or only those in `fields`.
     """
 
     title: str
@@ -251,11 +253,11 @@ Panel = (
     | FunnelPanel
     | SamplesPanel
 )
-"""Any of them."""
+"""Any kind of panel."""
 
 
 def paths(panel: Panel) -> set[str]:
-    """The names of all keys and values that a panel shows.
+    """Return the names of all keys and values that a panel shows.
 
     >>> sorted(paths(FunnelPanel("Cuts", "nights", {"alerts": "all", "bright": "brighter than 19.8"})))
     ['alerts', 'bright']
@@ -272,4 +274,4 @@ _NAMING = (
     *("band", "order", "longitude", "latitude", "label", "images", "stages", "where"),
     *("forced", "facts", "open", "high", "low", "close"),
 )
-"""The fields that name keys or values."""
+"""The fields with names of keys or values."""

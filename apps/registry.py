@@ -1,6 +1,6 @@
-"""The apps that the command line knows, by name: each a line here, or an entry point of another package.
+"""The apps of the command line, by name: each is a line here, or an entry point of another package.
 
-Either is loaded when it is used.
+Apps are loaded on use.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ APPS = {
     "iot": "iot.app",
     "logs": "logs.app",
 }
-"""The package's own."""
+"""The package's own apps."""
 
 
 def app_names() -> list[str]:
-    """The names of all apps that `app_of` knows: the package's own, then those of other installed packages.
+    """Return the names of all apps: built-in ones first, then those that other packages provide.
 
     >>> app_names()[:2]
     ['trending', 'stocks']
@@ -33,10 +33,10 @@ def app_names() -> list[str]:
 
 
 def app_of(name: str) -> App:
-    """The app of that name. Raises `ValueError`, naming those that there are.
+    """Return the app of that name. Raises `ValueError`, naming the existing ones.
 
-    Another installed package brings apps by entry points of the group ``streamgauge.apps``. If one of those
-    can't be loaded, is not an `App`, or is called otherwise than its entry point, `PluginError` names the
+    Other installed packages add apps through entry points of the group ``streamgauge.apps``. If one of these
+    can't be loaded, is not an `App`, or has another name than its entry point, `PluginError` names the
     package.
 
     >>> app_of("iot").name

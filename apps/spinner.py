@@ -1,4 +1,4 @@
-"""Say what is being waited for, so that nobody stares at a screen on which nothing moves."""
+"""Show what a program is waiting for, so that the screen doesn't look frozen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.text import Text
 
 @contextmanager
 def stage(console: Console, doing: str, done: str = "") -> Iterator[None]:
-    """Show `doing` and the elapsed seconds, moving; afterwards `done` stays, if anything.
+    """Show `doing` and the elapsed seconds, animated; afterwards `done` stays, if anything.
 
-    Where there is no terminal, `doing` is one line.
+    Without a terminal, `doing` is printed as one line.
     """
     if not console.is_terminal:
         console.print(f"{doing} …", highlight=False)

@@ -1,4 +1,4 @@
-"""Classes by the place that a table names them by, so that reading the table imports nothing."""
+"""Classes named by import paths in tables, so that reading a table imports nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from ..sketches.core.extras import naming_extras
 
 ROOT = __package__.rpartition(".")[0]
-"""The package that places begin below."""
+"""The package that import paths are relative to."""
 
 
 def load_class(place: str) -> Any:
-    """The class at ``"floor.folder:Class"``, whose module is imported now.
+    """Import the module of ``"floor.folder:Class"`` and return the class.
 
     >>> load_class("operators.windows.hopping:Hopping").kind
     'hopping'

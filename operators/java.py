@@ -1,8 +1,8 @@
-"""Find a Java that Spark and Kafka run on, or say what installs one.
+"""Find a Java that can run Spark and Kafka, or say how to install one.
 
-Nothing outside the standard library is imported, so that a set-up can run this file by itself:
-``python operators/java.py`` prints the path of a fitting `java`; with ``--install``, on Debian as
-root, it installs a headless one first if none is found.
+It imports nothing outside the standard library, so a set-up can run this file on its own:
+``python operators/java.py`` prints the path of a suitable `java`; with ``--install``, on Debian as root, it
+first installs a headless one if none is found.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """The folder that ``JAVA_HOME`` is to name."""
+        """The folder for ``JAVA_HOME``."""
         return self.program.resolve().parent.parent
 
 
 def find_java(minimum: int = MINIMUM, install: bool = False) -> Java:
     """The first Java of at least version `minimum`: ``$JAVA_HOME``, then ``$PATH``, then the usual folders.
 
-    With `install`, where none is found and this is Debian or a relative of it and the user is root, a
-    headless runtime is installed by apt-get. Raises `JavaError`: which Javas were found, and what to do.
+    With `install`, if none is found, the system is Debian or derived from it, and the user is root, a
+    headless runtime is installed by apt-get. Raises `JavaError`, which names the Javas found and what to do.
     """
     javas: list[Java] = []
     for program in _candidates():
@@ -97,7 +97,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(program: Path) -> int | None:
-    """The major version a `java` says it has, or None where it doesn't run (such as macOS's stub)."""
+    """The major version that a `java` reports, or None if it doesn't run (such as macOS's stub)."""
     try:
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -105,7 +105,7 @@ def _version(program: Path) -> int | None:
     match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
     if said.returncode != 0 or match is None:
         return None
-    # Up to Java 8 versions were called 1.8.
+    # Up to Java 8, versions were called 1.8.
     return int(match[2] or 0) if match[1] == "1" else int(match[1])
 
 
@@ -114,7 +114,7 @@ def _can_install() -> bool:
 
 
 def _install(minimum: int) -> None:
-    """Install the oldest packaged headless runtime that is new enough, as Debian's own default is."""
+    """Install the oldest packaged headless runtime that is new enough, like Debian's own default."""
     subprocess.run(["apt-get", "update", "-qq"], check=False)
     known = subprocess.run(["apt-cache", "pkgnames", "openjdk-"], capture_output=True, text=True).stdout
     versions = sorted(int(v) for v in re.findall(r"^openjdk-(\d+)-jre-headless$", known, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Apps and kinds of rules that other installed packages bring, by their entry points.
+"""Apps and kinds of rules of other installed packages, through entry points.
 
     [project.entry-points."streamgauge.apps"]
     harbour = "harbour_gauge.app:APP"
@@ -6,8 +6,8 @@
     [project.entry-points."streamgauge.rules"]
     tide = "harbour_gauge.rules:Tide"
 
-The names are read from metadata; a package is imported when something of it is used. So one that is broken
-fails only where it is used.
+Names are read from metadata; a package is only imported when something of it is used, so a broken package
+only fails there.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ log = logging.getLogger("streamgauge")
 
 
 class PluginError(StreamgaugeError, ValueError):
-    """Something of another package can't be used; the message names the package and what it offers."""
+    """Another package's object can't be used; the message names the package and its entry point."""
 
 
 def plugins(group: str, built_in: Collection[str]) -> dict[str, list[EntryPoint]]:
-    """What installed packages offer in a group, by name; names that are `built_in` are left out.
+    """The entry points of installed packages in a group, by name; `built_in` names are left out.
 
     >>> plugins("streamgauge.nothing", ())
     {}
@@ -48,7 +48,7 @@ def plugins(group: str, built_in: Collection[str]) -> dict[str, list[EntryPoint]
 
 
 def warn_if_shadowed(group: str, name: str) -> None:
-    """Say, if packages offer something under a built-in name, that it is not used."""
+    """Warn if packages offer something under a built-in name, because it is not used."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=group, name=name):
@@ -61,9 +61,9 @@ def warn_if_shadowed(group: str, name: str) -> None:
 
 
 def load_plugin(entries: Collection[EntryPoint]) -> Any:
-    """The object that an entry point names; `entries` are those of one name.
+    """The object of an entry point; `entries` are those with one name.
 
-    Raises `PluginError` if there are several, or if importing it fails, whatever with.
+    Raises `PluginError` if there are several, or if importing it fails for any reason.
     """
     first, *others = entries
     if others:
@@ -78,7 +78,7 @@ def load_plugin(entries: Collection[EntryPoint]) -> Any:
 
 
 def describe(entry: EntryPoint) -> str:
-    """An entry point, for error messages."""
+    """A description of an entry point, for error messages."""
     return f"{entry.name!r} of {_package(entry)} ({entry.value})"
 
 

@@ -1,4 +1,4 @@
-"""Settings whose passwords are never shown: not in a repr, a log line or an error.
+"""Settings whose passwords are never shown: neither in a repr, nor in a log line or an error.
 
 >>> Settings({"security.protocol": "SASL_SSL", "sasl.username": "me", "sasl.password": "tr0ut"})
 {'security.protocol': 'SASL_SSL', 'sasl.username': 'me', 'sasl.password': '…'}
@@ -18,21 +18,21 @@ _SECRET = re.compile(
     r"|\.pem$|key$|oauthbearer\.(config|extensions)",
     re.IGNORECASE,
 )
-"""Names of settings whose values are secrets, librdkafka's, Java's and the schema registry's."""
+"""Names of settings with secret values, of librdkafka, Java and the schema registry."""
 
 _LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
-"""User and password within a URL."""
+"""User and password in a URL."""
 _LOGGED_IN = re.compile(r"(?<=auth_bytes=).+|(?<=Send: bytearray\().+", re.DOTALL)
-"""What kafka-python logs of a request to log in, which has the user's password, or a token; and all bytes."""
+"""The parts of kafka-python's log of a log-in that contain the password or a token, and of raw bytes."""
 _QUOTED = re.compile(r"(?<=sasl\.oauthbearer\.config beginning at: ).+")
-"""What librdkafka quotes of a setting that it can't parse, in which there may be a key."""
+"""The part of a setting that librdkafka quotes if it can't parse it; it may contain a key."""
 
 
 class Settings(dict[str, Any]):
     """A client's settings: a `dict` that shows no secret, wherever it is printed.
 
-    Values are shown where they are plain and their names say nothing of a secret; of URLs the user and the
-    password are hidden. Functions and other objects may hold anything and are hidden, too.
+    Plain values are shown if their names don't suggest a secret; in URLs the user and the password are
+    hidden. Functions and other objects may contain anything and are hidden as well.
     """
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Settings(dict[str, Any]):
 
 
 def without_secrets(text: str, config: Mapping[str, Any] = {}) -> str:
-    """`text`, such as an error's, without the logins of URLs and without the secrets of `config`.
+    """`text`, such as an error's, without the logins in URLs and without the secrets of `config`.
 
     >>> without_secrets("no token from https://me:tr0ut@login/token")
     'no token from https://…@login/token'
@@ -54,7 +54,7 @@ def without_secrets(text: str, config: Mapping[str, Any] = {}) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a setting of this name is a secret.
+    """Whether a setting with this name has a secret value.
 
     >>> is_secret("sasl.oauthbearer.client.secret"), is_secret("sasl.oauthbearer.token.endpoint.url")
     (True, False)
@@ -63,10 +63,10 @@ def is_secret(name: str) -> bool:
 
 
 class NoSecrets(logging.Filter):
-    """Takes logins out of what a library logs."""
+    """Removes logins from a library's log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record pass, cleaned."""
+        """Clean the record; it always passes."""
         record.msg, record.args = without_secrets(record.getMessage()), None
         return True
 

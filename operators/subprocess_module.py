@@ -1,4 +1,4 @@
-"""A module of the package as a process of its own, which this one talks to in pickles."""
+"""Running a module of the package as a separate process, which communicates in pickles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 def child(module: str, *, own_session: bool = False) -> subprocess.Popen[bytes]:
     """Start ``python -m module`` with pipes as its standard input and output.
 
-    Modules that a pickle sent to it names are importable there as they are here. With `own_session`, Ctrl-C
-    at the terminal doesn't reach it.
+    Modules referenced in pickles sent to it can be imported there as here. With `own_session`, Ctrl-C at the
+    terminal doesn't reach it.
     """
     return subprocess.Popen(
         [sys.executable, "-m", module],
@@ -23,5 +23,5 @@ def child(module: str, *, own_session: bool = False) -> subprocess.Popen[bytes]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of such a process."""
+    """The environment for such a process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

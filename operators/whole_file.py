@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, for readers and after a power cut."""
+"""Atomic file writes: a file appears completely or not at all, for readers and after a power cut."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A hidden file beside `path` to write, which takes the place of `path` at the end of the block.
+    """A hidden file beside `path` to write to; it replaces `path` at the end of the block.
 
-    By then it is on the disk, and so outlives a power cut as whatever is written later and counts on it. A
-    block that raises leaves `path` as it was, and nothing beside it. The folder must be there.
+    By then it is on the disk, so it survives a power cut if anything that is written later, and relies on it,
+    does. If the block raises, `path` is unchanged, and nothing is left beside it. The folder must exist.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "state.json"
@@ -36,7 +36,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """What a file holds, or which names a folder has, survives a power cut from now on. Raises `OSError`."""
+    """Flush a file's content, or a folder's entries, so that they survive a power cut. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,1 +1,1 @@
-"""How are tables of sketches and running groups asked?"""
+"""Queries of tables of sketches and of running groups."""

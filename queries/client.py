@@ -120,10 +120,9 @@ class Client:
         selects groups by the values of their keys (several in a list, None for groups without one). `by`
         names the keys to preserve, and all others are merged (`[]`: all); `every` is the length of windows to
         merge into (``"window"``: as they are, ``"span"``: all into one), with `offset` and `zone` as in
-        `merge`. The others belong to single
-        questions: `column` to all but rows, `columns`, `order` and `limit` to rows, `k` to top-k, ranks `q`
-        to quantiles, values `x` to cdf, `item` to frequency and membership, and `other…` to sets. Items have
-        the types of their column.
+        `merge`. The other parameters belong to single questions: `column` to all but rows, `columns`, `order`
+        and `limit` to rows, `k` to top-k, ranks `q` to quantiles, values `x` to cdf, `item` to frequency and
+        membership, and `other…` to sets. Items have the types of their column.
 
         Raises `QueryError` if the server refuses the question, `ValueError` for an unknown question.
         """
@@ -162,7 +161,7 @@ class Client:
     def get(self, question: str, table: str, parameters: Mapping[str, Sequence[Any]]) -> Answer:
         """Ask with the server's own parameters, each with a list of values; the answer has bounds.
 
-        They are those of the page ``/docs``. Raises `QueryError`.
+        The page ``/docs`` lists them. Raises `QueryError`.
         """
         params: list[tuple[str, str | int | float | bool | None]] = [
             (name, str(value)) for name, values in parameters.items() for value in values
@@ -194,8 +193,8 @@ class Client:
         """Yield the current answer, with its bounds, and a new one after each change, at most one per
         `interval`.
 
-        Rows are as in JSON: times are text, and so are numbers that aren't finite. The arguments are those of
-        `ask`. It ends when the server does. Raises `QueryError` and `ValueError` as `ask` does.
+        Rows are as in JSON: times are text, and so are numbers that aren't finite. It accepts the arguments
+        of `ask`. It ends when the server does. Raises `QueryError` and `ValueError` as `ask` does.
         """
         body = _body(
             question,
@@ -268,7 +267,7 @@ def _body(question: str, **given: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """A parameter as JSON has it."""
+    """A parameter as JSON."""
     if isinstance(value, Mapping):
         return {key: [_json(one) for one in _listed(wanted)] for key, wanted in value.items()}
     if isinstance(value, timedelta):

@@ -1,4 +1,4 @@
-"""Answers as bytes, and back: JSON, and Arrow IPC streams."""
+"""Serialising answers, and parsing them: JSON, and Arrow IPC streams."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ABOUT = b"streamgauge.answer"
 
 
 def json_bytes(value: Any) -> bytes:
-    """Plain values as JSON. Halves of characters, which UTF-8 doesn't have, stay as JSON's own escapes."""
+    """Plain values as JSON. Lone surrogates, which UTF-8 can't encode, stay as JSON escapes."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def as_json(answer: Answer) -> bytes:
-    """An answer as JSON: what it stands on, and its rows, each an object."""
+    """An answer as JSON: what it is based on, and its rows, each an object."""
     return json_bytes(to_dict(answer))
 
 
@@ -43,9 +43,9 @@ def sql_json(answer: Answer) -> bytes:
 
 
 def as_arrow(answer: Answer) -> bytes:
-    """An answer as an Arrow IPC stream; its schema's metadata holds what it stands on, as JSON.
+    """An answer as an Arrow IPC stream; its schema's metadata has what it is based on, as JSON.
 
-    Bounds of a query in SQL stand in columns of their own behind the query's.
+    Bounds of a query in SQL are in additional columns after the query's.
     """
     about = answer.about()
     rows = answer.rows

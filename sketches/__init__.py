@@ -1,16 +1,16 @@
-"""What can be kept of a million values in a few kilobytes?
+"""What can a few kilobytes store about a million values?
 
-One folder a family, here, in `stored` and in `sampling`, and the same file name for the same part in each:
+Each family has a folder, here, in `stored` and in `sampling`, with the same file name for the same part:
 
-    sketch.py    one sketch: what a user holds, with the promise
-    groups.py    many of them, by group number: what a column of a table of sketches is made of
-    store.py     the arrays that groups are kept in
-    update.py    the kernels that add rows, where samples have jumps.py
-    images.py    bytes, written, read and checked
-    merge.py     how two are folded into one
+    sketch.py    one sketch: the public class, with its promised error
+    groups.py    many sketches by group number, as in a column of a table of sketches
+    store.py     the arrays that store groups
+    update.py    the kernels that add rows; samples have jumps.py instead
+    images.py    writing, reading and validating bytes
+    merge.py     merging two sketches
     estimate.py  answers
-    bounds.py    how far answers may be off
+    bounds.py    error bounds
 
-A family has the files that its parts fill: what is a page long stays in sketch.py or groups.py. What several
-families stand on is in `core`. Exact aggregates have no sketch.py, as nobody holds one by itself.
+A family only has the files that it needs: short parts stay in sketch.py or groups.py. Code shared by several
+families is in `core`. Exact aggregates have no sketch.py, because they aren't used singly.
 """

@@ -18,7 +18,7 @@
 | sinks for answers and alerts | `AnswersToConsole`, `AlertingSink` |
 | your own sink | a function of a table of sketches and its `Batch` |
 
-It needs PySpark: ``pip install 'streamgauge[spark]'``.
+It needs PySpark, which the extra ``spark`` installs.
 """
 
 from ..spark_udafs.frames.frames import Sketching, sketch

@@ -1,4 +1,4 @@
-"""Spark's schemas as Arrow has them, with times in UTC, whichever version of PySpark is here."""
+"""Convert Spark's schemas to Arrow's, with times in UTC, for all supported versions of PySpark."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.sql.pandas import types as conversions
 from pyspark.sql.types import DataType, StructType
 
-# PySpark 4.1 has no such parameter: its times are in UTC.
+# PySpark 4.1 lacks this parameter: its times are in UTC.
 _UTC: dict[str, Any] = (
     {"timezone": "UTC"} if "timezone" in signature(conversions.to_arrow_type).parameters else {}
 )
 
 
 def schema_in_arrow(struct: StructType) -> pa.Schema:
-    """The schema of Arrow batches with these columns.
+    """Return the schema of Arrow batches with these columns.
 
     >>> from pyspark.sql.types import StructType, TimestampType
     >>> str(schema_in_arrow(StructType().add("at", TimestampType())).field("at").type)
@@ -26,7 +26,7 @@ def schema_in_arrow(struct: StructType) -> pa.Schema:
 
 
 def type_in_arrow(kind: DataType) -> pa.DataType:
-    """The type that a column of this type has in Arrow.
+    """Return the Arrow type for a column of this type.
 
     >>> from pyspark.sql.types import LongType
     >>> type_in_arrow(LongType())

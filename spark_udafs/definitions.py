@@ -1,8 +1,8 @@
-"""The definition that made a checkpoint, compared with the query's own before the first micro-batch.
+"""Compare a checkpoint's definition with the query's own before the first micro-batch.
 
-Spark merges new rows into the state it finds, whatever definition made that state. So the definition is part
-of the offsets that Spark logs before each batch. Our own source writes it into its offsets; a streaming
-DataFrame from elsewhere gets a second source beside it that gives no rows and only carries the definition.
+Spark merges new rows into existing state, whatever definition created that state. So the definition is part
+of the offsets that Spark logs before each batch. Our own source writes it into its offsets; any other
+streaming DataFrame is joined by a second source that has no rows and only carries the definition.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _WATERMARK = "batchWatermarkMs"
 _LABEL = "streamgauge.definition"
 
 EXPRESSIONS = "expressions"
-"""The key under which a definition has the trees of what is made of columns, by its name in the table."""
+"""The key of a definition's expression trees, by their names in the table."""
 
 
 def pack(definition: Mapping[str, Any]) -> str:
-    """A definition as short text, since Spark logs and shows it with every micro-batch."""
+    """Encode a definition as short text, because Spark logs and shows it with every micro-batch."""
     text = json.dumps(definition, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
 def unpack(text: str) -> dict[str, Any]:
-    """What `pack` wrote. Raises `ValueError` for anything else.
+    """Decode the text of `pack`. Raises `ValueError` for anything else.
 
     >>> unpack(pack({"keys": ["lang"]}))
     {'keys': ['lang']}
@@ -60,7 +60,7 @@ def unpack(text: str) -> dict[str, Any]:
 
 
 def check_same(before: str | None, after: str | None) -> None:
-    """Raises `DefinitionChanged` if two packed definitions differ; None is an unknown one."""
+    """Raise `DefinitionChanged` if two packed definitions differ; None is an unknown one."""
     if before is None or after is None or before == after:
         return
     old, new = unpack(before), unpack(after)
@@ -72,20 +72,20 @@ def check_same(before: str | None, after: str | None) -> None:
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A change of the aggregates' order; state finds their columns by position, not by name."""
+    """Describe a changed order of aggregates, since state stores their columns by position, not by name."""
     names = [", ".join(definition.get("aggregates", {})) for definition in (before, after)]
     return [] if names[0] == names[1] else [f"the aggregates' order changed from {names[0]} to {names[1]}"]
 
 
 def _expressions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What is made of columns in another way, by its name in both."""
+    """Describe expressions that have changed under the same name."""
     names = dict.fromkeys((*before, *after))
     changed = [name for name in names if before.get(name) != after.get(name)]
     return [f"{name!r} is made of another expression, or of constants of another type" for name in changed]
 
 
 def changed(changes: Sequence[str]) -> DefinitionChanged:
-    """The error that lists the differences, each in words."""
+    """Return the error that lists the differences."""
     return DefinitionChanged(
         f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one "
         "another checkpoint folder, or undo the change"
@@ -93,7 +93,7 @@ def changed(changes: Sequence[str]) -> DefinitionChanged:
 
 
 def remembering(rows: DataFrame, definition: Mapping[str, Any], schema: StructType) -> DataFrame:
-    """The same rows, of this schema; a query over them refuses a checkpoint of another definition."""
+    """Add the definition to rows of this schema, so that a query refuses another definition's checkpoint."""
     spark = rows.sparkSession
     spark.dataSource.register(DefinitionSource)
     reader = spark.readStream.format(NAME).schema(schema).option(_KEY, pack(definition))
@@ -102,43 +102,43 @@ def remembering(rows: DataFrame, definition: Mapping[str, Any], schema: StructTy
 
 
 def labelled(table: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
-    """A table of sketches whose micro-batches carry their definition, for `check_logged`."""
+    """Add the definition to a table of sketches, so that `check_logged` sees it in each micro-batch."""
     name = START if START in table.columns else DEFINED
     (metadata,) = (field.metadata for field in table.schema if field.name == name)
     return table.withMetadata(name, {**metadata, _LABEL: pack(definition)})
 
 
 def label_of(table: DataFrame) -> str | None:
-    """The packed definition that `labelled` put on a table, if it has that column still."""
+    """Return the packed definition that `labelled` added to a table, if the table still has it."""
     labels = (field.metadata.get(_LABEL) for field in table.schema if field.name in (START, DEFINED))
     return next((label for label in labels if label is not None), None)
 
 
 def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
-    """Compare a micro-batch with what Spark logged when it was planned.
+    """Compare a micro-batch's definition with the one that Spark logged when it planned the batch.
 
-    Spark runs a batch again that an earlier query planned and didn't finish, before it asks any source.
-    Raises `DefinitionChanged`. Without the column that carries it nothing is compared.
+    Spark reruns a batch that an earlier query planned and didn't finish before it asks any source. Raises
+    `DefinitionChanged`. A batch without the column for the definition is not checked.
     """
     label = label_of(batch)
     known = [entry[_KEY] for entry in logged(batch.sparkSession, checkpoint, number) if entry.get(_KEY)]
-    # Where tables of sketches are merged in the query that makes them, both have their definitions here; each
-    # compares its own with its source's, and the table's is the last.
+    # If a query merges the tables of sketches that it makes, both definitions are logged. Each source
+    # compares its own; the table's is the last.
     if known and label not in known:
         check_same(known[-1], label)
 
 
 def closed_by(spark: SparkSession, checkpoint: str, number: int) -> int:
-    """The watermark of a micro-batch in microseconds: the windows that end by then are closed with it.
+    """Return a micro-batch's watermark in microseconds; the batch closes the windows that end by then.
 
-    It is part of what Spark logs when it plans a micro-batch, so it is the same if that is run again.
+    Spark logs it when it plans a micro-batch, so a repeated batch has the same.
     """
     entries = logged(spark, checkpoint, number)
     return next(int(entry[_WATERMARK]) for entry in entries if _WATERMARK in entry) * 1_000
 
 
 def logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, Any]]:
-    """What Spark logged of a micro-batch when it was planned, that is of itself and of each source."""
+    """Return what Spark logged when it planned a micro-batch: its own entry, and one for each source."""
     file = f"{checkpoint.rstrip('/')}/offsets/{number}"
     try:
         lines = Path(file.removeprefix("file:")).read_text(encoding="utf-8").splitlines()
@@ -146,7 +146,7 @@ def logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, 
         lines = [line for (line,) in spark.read.text(file).collect()]
     logged = []
     for line in lines:
-        # A line for each source: JSON, or a dash.
+        # One line per source: JSON, or a dash.
         with suppress(json.JSONDecodeError):
             if isinstance(entry := json.loads(line), dict):
                 logged.append(entry)
@@ -154,31 +154,31 @@ def logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, 
 
 
 class DefinitionSource(DataSource):
-    """A stream without rows, whose only offset is a definition."""
+    """A stream without rows; its only offset is a definition."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return NAME
 
-    # Spark calls it by the parameter's name.
+    # Spark passes the argument by name.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         return DefinitionReader(self.options[_KEY])
 
 
 class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Gives nothing, and refuses to go on from another definition's offset."""
+    """Reads no rows, and refuses to resume from another definition's offset."""
 
     def __init__(self, definition: str) -> None:
         self._definition = definition
 
     def initialOffset(self) -> dict[str, Any]:
-        """The definition, for a new checkpoint."""
+        """Return the definition, for a new checkpoint."""
         return {_KEY: self._definition}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """There is nothing to limit."""
+        """Return no limit: there is nothing to read."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -187,7 +187,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
-        """`start` itself, which Spark 4.1 says to `partitions` only. Raises `DefinitionChanged`."""
+        """Return `start`, which Spark 4.1 passes only to `partitions`. Raises `DefinitionChanged`."""
         start = self.initialOffset() if start is None else start
         check_same(start.get(_KEY), self._definition)
         return start
@@ -197,11 +197,11 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Nothing to read. Raises `DefinitionChanged`."""
+        """Return no tasks. Raises `DefinitionChanged`."""
         for offset in (start, end):
             check_same(offset.get(_KEY), self._definition)
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """No rows."""
+        """Return no rows."""
         return iter(())

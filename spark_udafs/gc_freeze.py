@@ -1,4 +1,4 @@
-"""Workers that serve many tasks, between which Spark has Python collect its garbage."""
+"""Make the garbage collection cheap that Spark triggers after each task of a worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def freeze_imports() -> None:
     """Once per process: exempt everything loaded by now from garbage collection.
 
     Spark collects garbage after each task, which takes a tenth of a second with all modules of Numba and
-    Polars loaded. To ask Python whether it was done takes a fifth of that, so it is remembered.
+    Polars loaded. Asking Python whether they are already exempt takes a fifth of that, so a flag records it.
     """
     gc.collect()
     gc.freeze()

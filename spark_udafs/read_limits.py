@@ -1,7 +1,7 @@
-"""How much a micro-batch of a Python source reads: PySpark says so from 4.2 on.
+"""Limits on how much a micro-batch of a Python source reads, which PySpark has from 4.2 on.
 
-Spark 4.1 doesn't tell a source written in Python where a query goes on, so none of ours can be a stream
-there. Batches, tables, sinks, SQL and streams of DataFrames need nothing of this.
+Spark 4.1 doesn't tell a Python source from which offset a query resumes, so our sources can't stream there.
+Batches, tables, sinks, SQL and streaming DataFrames don't depend on this.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def need_limits(source: str) -> None:
-    """Raise `SparkTooOldError` where a source can't be a stream."""
+    """Raise `SparkTooOldError` if this version of Spark can't use a Python source as a stream."""
     if ReadLimit.__module__ == __name__:
         raise SparkTooOldError(
             f"a stream of {source} needs PySpark 4.2 or newer, and this is {pyspark.__version__}: older "

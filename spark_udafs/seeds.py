@@ -1,4 +1,4 @@
-"""Seeds for what is drawn in Spark's tasks."""
+"""Random seeds for Spark's tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _PLACES = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 def seed_of_task(salt: int, number: int = 0) -> int:
-    """A seed of this task and micro-batch: the same where Spark repeats it; each `number` has its own.
+    """Return a seed for this task, micro-batch and `number`; it is the same if Spark repeats the task.
 
-    `salt` is drawn on the driver: the tasks of tomorrow's job have the numbers of today's, and samples that
-    were drawn alike would not merge into a fair one.
+    The driver draws `salt` at random: tomorrow's job numbers its tasks like today's, and samples drawn with
+    the same seeds would not merge into a fair one.
     """
     task = TaskContext.get()
     if task is None:

@@ -1,8 +1,8 @@
-"""Python processes that come up too late for Spark: what needs them begins again.
+"""Retry Spark calls that fail because a Python process started too slowly.
 
-Spark starts a process for each Python data source when it plans a query, and gives it ten seconds, for which
-there is no setting (`PythonWorkerFactory.createSimpleWorker`). On a busy machine that ends queries which have
-done nothing yet, so to begin again is right, and is all that helps.
+Spark starts a process for each Python data source when it plans a query, and waits ten seconds for it; no
+setting changes that (`PythonWorkerFactory.createSimpleWorker`). On a busy machine this ends queries before
+they have done anything, so a retry is safe, and it is the only remedy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 log = logging.getLogger("streamgauge.spark")
 
 TRIES = 10
-"""How often a query is begun before its error is raised."""
+"""How often a query is started before its error is raised."""
 
 _SIGNS = ("Python worker failed to connect back", "waiting for the Python worker to connect back")
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def is_slow_start(error: BaseException | None) -> bool:
-    """Whether this is Spark's error for a Python process that hasn't come up in time.
+    """Whether this is Spark's error for a Python process that didn't start in time.
 
     >>> is_slow_start(RuntimeError("Python worker failed to connect back.")), is_slow_start(None)
     (True, False)
@@ -31,7 +31,7 @@ def is_slow_start(error: BaseException | None) -> bool:
 
 
 def begin_again(what: str, tries: int) -> bool:
-    """Whether what has been tried so often is begun again; says so in a line."""
+    """Whether to retry after this many tries; prints a line if so."""
     if tries >= TRIES:
         return False
     log.warning(
@@ -45,9 +45,9 @@ def begin_again(what: str, tries: int) -> bool:
 
 
 def patiently(what: str, begin: Callable[[], T]) -> T:
-    """What `begin` gives, which is called again where a Python process comes up too late.
+    """Return the result of `begin`, calling it again if a Python process starts too late.
 
-    Raises what `begin` raises otherwise, and the last time.
+    Raises any other error of `begin`, and its last one when it gives up.
 
     >>> patiently("to count", lambda: 3)
     3

@@ -1,7 +1,7 @@
-"""Errors of Python workers in one line: what went wrong, without the stack of Spark's layers.
+"""Show errors of Python workers in one line, without the stack traces of Spark's layers.
 
-A worker sends Spark the text of its error. `raised_alone` leaves out the traceback there, for errors that a
-user is meant to read. Spark then wraps the text in errors of its own, which `last_error` takes off again.
+A worker sends Spark the text of its error. For errors that are meant for users, `raised_alone` leaves the
+traceback out. Spark then wraps the text in its own errors, which `last_error` removes again.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from pyspark.errors.exceptions import captured
 from ..sketches.core.errors import StreamgaugeError
 
 _HIDDEN = "SPARK_HIDE_TRACEBACK"
-"""What Spark's worker looks at when it writes down an error (`pyspark.util.handle_worker_exception`)."""
+"""The variable that Spark's worker checks to format an error (`pyspark.util.handle_worker_exception`)."""
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _RAISED = re.compile(r"^(?P<place>(?:\w+\.)*)(?P<kind>[A-Z]\w*): (?P<message>.*\S)\s*$")
 _OF_SOURCE = re.compile(r"^\[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR\].* throw exception: (.*)")
 _SOURCE_FAILED = re.compile(r"^\[PYTHON_DATA_SOURCE_ERROR\] [^:]*: ")
 _WORKER = re.compile("Python worker|PYTHON_DATA_SOURCE_ERROR|PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR")
 _DESCRIBED = "=== Streaming Query ==="
-"""Where Spark begins to describe the query that has failed."""
+"""The line with which Spark begins to describe the failed query."""
 _OF_JAVA = re.compile(r"^(?:java|scala|org|py4j|Caused)\b")
 
 
 @contextmanager
 def raised_alone() -> Iterator[None]:
-    """Have Spark show an error of this package without its traceback; errors of other code keep theirs."""
+    """Make Spark show an error of this package without its traceback; errors of other code keep theirs."""
     try:
         yield
     except (StreamgaugeError, TypeError, ValueError, LookupError, OSError) as error:
         frames = traceback.extract_tb(error.__traceback__)
         if isinstance(error, StreamgaugeError) or frames[-1].filename.startswith(_PACKAGE):
-            # The worker ends with this error, so no other error is hidden.
+            # The worker ends with this error, so it can't hide another one.
             os.environ[_HIDDEN] = "1"
         raise
 
 
 def last_error(text: str) -> str | None:
-    """The error that Python raised in the end, from the text that Spark made of it; None if there is none.
+    """Extract Python's final error from Spark's text; None if there is none.
 
-    An error of this package comes first, as Spark may have failed once more because of it.
+    An error of this package takes precedence, because Spark may have failed again because of it.
 
     >>> last_error("a task failed:\\nTraceback (most recent call last):\\nValueError: no time\\n\\tat org.a")
     'ValueError: no time'
@@ -70,7 +70,7 @@ def last_error(text: str) -> str | None:
 
 
 def show_in_one_line() -> None:
-    """Have Spark's errors of Python workers and sources show an error alone whose traceback is hidden."""
+    """Make Spark's errors of Python workers and sources show only the error if its traceback is hidden."""
     connect = sys.modules.get("pyspark.errors.exceptions.connect")
     for module in (captured, connect):
         for name in ("PythonException", "AnalysisException"):

@@ -1,4 +1,4 @@
-"""What became of all that an agent has read."""
+"""The outcome of all messages that an agent has read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class IngestAccount:
-    """Messages by what became of them; `dropped` by the reason. What is under way is in none of these.
+    """Messages by outcome; `dropped` by reason. Messages in flight are in none of these.
 
     >>> account = IngestAccount(5, 3, 1, {"filter": 1})
     >>> print(account + IngestAccount(1, 1))
@@ -39,16 +39,16 @@ class IngestAccount:
 
     @property
     def dropped_count(self) -> int:
-        """How many were dropped, for all reasons."""
+        """The number of dropped messages, for all reasons."""
         return sum(self.dropped.values())
 
     @property
     def unaccounted(self) -> int:
-        """Messages that were read and are in no place of the account: those under way, 0 at the end."""
+        """Messages that were read and have no outcome yet: those in flight, 0 at the end."""
         return self.read - self.sent - self.dead_lettered - self.dropped_count
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert to a dictionary for JSON."""
         return {
             "read": self.read,
             "sent": self.sent,

@@ -1,4 +1,4 @@
-"""What an agent is to do: which source goes by which channel to which sink."""
+"""An agent's plan: which source sends through which channel to which sink."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .component import ChannelSettings, InterceptorSettings, SinkSettings, Sourc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A source and where it goes: to a channel, by its name, or without one to a sink."""
+    """A source and its target: a channel, by name, or without one a sink."""
 
     source: SourceSettings
     interceptors: Sequence[InterceptorSettings] = ()
@@ -21,10 +21,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPlan:
-    """Sources, channels and sinks by their names; `channel_sinks` says where each channel goes.
+    """Sources, channels and sinks by name; `channel_sinks` has the sink of each channel.
 
-    `name` is the agent's: positions are kept under it, and a second agent of the same name takes over from
-    the first. `folder` is where channels of files and the positions of sinks other than Kafka are kept.
+    `name` is the agent's: positions are stored under it, and a second agent of the same name takes over from
+    the first. `folder` stores file channels, and the positions of sinks other than Kafka.
     """
 
     name: str

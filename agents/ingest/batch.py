@@ -1,4 +1,4 @@
-"""Messages on their way through an agent: slices of one block of bytes, with no Python object for each."""
+"""Batches of messages in an agent: slices of one block of bytes, without a Python object per message."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pyarrow as pa
 from ...sketches.core.errors import StreamgaugeError
 
 Positions = Mapping[str, Mapping[str, Any] | None]
-"""How far a source has been read, by the names of its parts, such as files; None of one that is gone."""
+"""A source's positions, by the names of its parts, such as files; None for a part that is gone."""
 
 Headers = Sequence[tuple[str, bytes | None]]
-"""A message's headers; names may come several times."""
+"""A message's headers; names may be repeated."""
 
-_INLINE = 12  # bytes that an Arrow view holds itself
+_INLINE = 12  # bytes that an Arrow view contains itself
 
 
 class IngestError(StreamgaugeError, RuntimeError):
-    """An agent can't go on; the message says what is wrong, with what, and what to do."""
+    """An agent can't continue; the message names the cause and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLine:
-    """Bytes that can't be sent as a message, and why."""
+    """Bytes that can't be sent as a message, and the reason."""
 
     reason: str
     value: bytes
@@ -44,12 +44,13 @@ def _nothing_of(reason: str) -> None:
 class Batch:
     """Some messages of a source: message ``i`` is ``data[starts[i] : starts[i] + lengths[i]]``.
 
-    `data` is uint8, `starts` and `lengths` are int64. `stream` names what the order of the messages is kept
-    in, such as a file: all of a stream go to one partition. `keys` are those of each message, `headers` those
-    of all and `own_headers` further ones of each. `timestamp_ms` is that of all, or int64 of each; 0 is the
-    moment of sending. Messages that are `nulls` have no value at all. What of it can't be sent is `dead`,
-    what was left out on purpose `dropped`, by the reason. `positions` say how far the source is once the
-    batch is delivered; then `acknowledged` is called, or `refused` with the reason, if it never will be.
+    `data` is uint8, `starts` and `lengths` are int64. `stream` names the unit in which messages stay in
+    order, such as a file: all messages of a stream go to one partition. `keys` has a key per message,
+    `headers` are for all messages and `own_headers` has further ones per message. `timestamp_ms` is for all
+    messages, or an int64 per message; 0 is the time of sending. Messages in `nulls` have no value. `dead` has
+    messages that can't be sent, `dropped` counts intentionally dropped ones by reason. `positions` are the
+    source's positions once the batch is delivered; then `acknowledged` is called, or `refused` with the
+    reason if it never will be.
 
     >>> batch = Batch.of([b"one", b"", b"three"])
     >>> len(batch), batch.read, batch.values(), batch.nbytes
@@ -75,7 +76,7 @@ class Batch:
 
     @classmethod
     def of(cls, values: Sequence[bytes], **fields: Any) -> Batch:
-        """A batch of these messages; `fields` are the others'."""
+        """Make a batch of these messages; `fields` are the other fields."""
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         starts = np.cumsum(lengths) - lengths
         return cls(np.frombuffer(b"".join(values), np.uint8), starts, lengths, **fields)
@@ -85,7 +86,7 @@ class Batch:
 
     @property
     def read(self) -> int:
-        """How many messages the source has read for it."""
+        """The number of messages that the source has read for the batch."""
         return len(self.starts) + len(self.dead) + sum(self.dropped.values())
 
     @property
@@ -95,28 +96,28 @@ class Batch:
 
     @property
     def account_text(self) -> str:
-        """What became of what was read."""
+        """The outcome of the messages that were read, as text."""
         why = f" ({', '.join(self.dropped)})" if self.dropped else ""
         gone = sum(self.dropped.values())
         return f"{self.read} read: {len(self)} to send, {len(self.dead)} dead, {gone} dropped{why}"
 
     def value(self, at: int) -> bytes:
-        """The bytes of message `at`."""
+        """Return the bytes of message `at`."""
         start = int(self.starts[at])
         return self.data[start : start + int(self.lengths[at])].tobytes()
 
     def values(self) -> list[bytes]:
-        """The messages, each an object of its own."""
+        """Return the messages, each as an object of its own."""
         memory = self.data.data
         ends = (self.starts + self.lengths).tolist()
         return [bytes(memory[start:end]) for start, end in zip(self.starts.tolist(), ends)]
 
     def to_arrow(self) -> pa.Array:
-        """The messages as a large binary array."""
+        """Convert the messages to a large binary array."""
         return lines_to_arrow(self.data, self.starts, self.lengths)
 
     def where(self, kept: np.ndarray, reason: str) -> Batch:
-        """Only the messages at which `kept` is True; the others count as dropped for `reason`."""
+        """Select the messages at which `kept` is True; the others count as dropped for `reason`."""
         gone = len(kept) - int(np.count_nonzero(kept))
         if not gone:
             return self
@@ -124,11 +125,11 @@ class Batch:
         return replace(self._at(np.flatnonzero(kept)), dropped=dropped)
 
     def alone(self) -> Batch:
-        """The messages alone: nobody waits for them, and what was dropped is counted elsewhere."""
+        """Return only the messages, without callbacks and counts, which are handled elsewhere."""
         return replace(self, dropped={}, positions={}, acknowledged=_nothing, refused=_nothing_of)
 
     def part(self, begin: int) -> Batch:
-        """The messages from `begin` on."""
+        """Return the messages from `begin` on."""
         return self if begin == 0 else self._at(np.arange(begin, len(self)))
 
     def _at(self, rows: np.ndarray) -> Batch:
@@ -144,7 +145,7 @@ class Batch:
         )
 
     def in_pieces(self, limit: int) -> Batch:
-        """Messages of more than `limit` bytes as several, each but the last of `limit` bytes.
+        """Split messages of more than `limit` bytes into several of `limit` bytes and a last one.
 
         >>> Batch.of([b"abcdef", b"", b"abcde"]).in_pieces(3).values()
         [b'abc', b'def', b'', b'abc', b'de']
@@ -160,7 +161,7 @@ class Batch:
         return replace(pieces, starts=pieces.starts + before, lengths=lengths)
 
     def without_long(self, limit: int, shown: int) -> Batch:
-        """Only messages of at most `limit` bytes; of the others the first `shown` bytes are dead lines."""
+        """Turn messages of more than `limit` bytes into dead lines of their first `shown` bytes."""
         long = self.lengths > limit
         if not long.any():
             return self
@@ -173,7 +174,7 @@ class Batch:
 
 
 def lines_to_arrow(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> pa.Array:
-    """Slices of `data` as a large binary Arrow array.
+    """Convert slices of `data` to a large binary Arrow array.
 
     >>> data = np.frombuffer(b"a,a longer line,", np.uint8)
     >>> lines_to_arrow(data, np.array([0, 2]), np.array([1, 13])).to_pylist()
@@ -181,8 +182,8 @@ def lines_to_arrow(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) ->
     """
     if len(data) > np.iinfo(np.int32).max:
         raise ValueError(f"a block must be below 2 GiB, got {len(data)} bytes")
-    # Arrow's views: the length, then the bytes themselves if they are few, else the first four, the buffer's
-    # number, and where in it they begin.
+    # An Arrow view is the length, then the bytes themselves if they are few, else the first four bytes, the
+    # buffer's number, and the position in it.
     views = np.zeros((len(starts), 16), np.uint8)
     numbers = views.view(np.int32)
     numbers[:, 0] = lengths

@@ -1,7 +1,7 @@
-"""What the parts of an agent are to each other.
+"""The interfaces between the parts of an agent.
 
-Each kind is a frozen dataclass of its settings, which `registry` lists by its name in configurations, with a
-method `open` that gives the part at work.
+Each kind of part is a frozen dataclass of its settings, which `registry` lists by its name in configurations,
+with a method `open` that returns the running part.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .batch import Batch, Positions
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose part is opened: the agent's name, the source's, and where what must be kept on disk is.
+    """The context of a part: the agent's name, the source's name, and the folder for files.
 
-    `once` says that the agent ends at the end of what is there, `stopping` whether its end was requested.
+    `once` says that the agent ends after the existing data, `stopping` whether its end was requested.
     """
 
     agent: str
@@ -29,16 +29,16 @@ class Place:
 
     @property
     def owner(self) -> str:
-        """Both names: under which positions are kept and producers fenced."""
+        """Both names, under which positions are stored and producers are fenced."""
         return f"{self.agent}/{self.source}"
 
 
 class Source(Protocol):
-    """Messages of one kind, at work.
+    """A running source of messages.
 
-    `waited_for` says that somebody waits for each commit, so that one must not be put off; `finite` that
-    nothing can come any more once it has `ended`; `ended` that what
-    was there when it was opened, or has come since, is read to its end.
+    `waited_for` says that senders wait for each commit, so it must not be delayed; `finite` that nothing can
+    follow once the source has `ended`; `ended` that everything that existed when it was opened, or has come
+    since, has been read.
     """
 
     waited_for: bool
@@ -49,13 +49,13 @@ class Source(Protocol):
         """See above."""
 
     def read(self, seconds: float) -> Batch | None:
-        """The next messages, at the latest after so many seconds; None if none came.
+        """Return the next messages, after at most `seconds`; None if none came.
 
-        Raises `IngestError` for what waiting won't mend.
+        Raises `IngestError` if waiting won't help.
         """
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 STOPPED = "lost at the stop"
@@ -64,66 +64,67 @@ STOPPED = "lost at the stop"
 
 @runtime_checkable
 class DrainedSource(Protocol):
-    """A source of a kind whose messages nobody may send again.
+    """A source of a kind whose messages may not be sent again.
 
-    If this one is `volatile`, nobody does: at a stop, what was received is still delivered, or else counted.
+    If this source is `volatile`, they aren't: at a stop, received messages are still delivered, or else
+    counted.
     """
 
     volatile: bool
 
     def drain(self) -> None:
-        """Receive nothing but what is here already; the source has `ended` once that is read."""
+        """Receive nothing new; the source has `ended` once all received messages are read."""
 
     def discard(self) -> int:
-        """Receive and give nothing more; how many received messages are lost by that."""
+        """Receive and return nothing more; return how many received messages this loses."""
 
 
 class SourceSettings(Protocol):
     """A kind of source."""
 
     def open(self, place: Place, positions: Positions) -> Source:
-        """Begin behind `positions`, which batches of an earlier agent of this name carried."""
+        """Begin after `positions`, which batches of an earlier agent of this name carried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a commit has delivered: messages sent, and dead letters."""
+    """The result of a commit: messages sent, and dead letters."""
 
     sent: int
     dead_lettered: int
 
 
 class Sink(Protocol):
-    """A place for messages, at work, of one source alone."""
+    """A running sink for messages of a single source."""
 
     positions: Positions
 
     def write(self, batch: Batch) -> None:
-        """Take a batch, which is not there for others before `commit`. May wait for room."""
+        """Accept a batch, which others don't see before `commit`. May wait for room."""
 
     def commit(self, batches: Sequence[Batch]) -> Delivered:
-        """Make all that was written since the last commit, which is `batches`, durable with its positions.
+        """Make everything written since the last commit, `batches`, durable together with its positions.
 
-        Tries again while that may help. Raises `IngestError`, `Stopped` or `KafkaException` where it
-        doesn't; nothing of it is there then, or all of it is and the positions say so.
+        Retries while that may help; otherwise raises `IngestError`, `Stopped` or `KafkaException`. Then
+        nothing is committed, or everything is and the positions say so.
         """
 
     def close(self) -> None:
-        """Let go; what was written and not committed is not there for anybody."""
+        """Close the sink; written but uncommitted messages stay invisible."""
 
 
 class SinkSettings(Protocol):
     """A kind of sink."""
 
     def open(self, place: Place) -> Sink:
-        """Begin; `Sink.positions` are how far the source was."""
+        """Open the sink; `Sink.positions` are the source's positions."""
 
 
 class Channel(Protocol):
-    """Keeps messages between a source and a sink: a sink on one side, a source on the other.
+    """Buffers messages between a source and a sink: it is a sink on one side, a source on the other.
 
-    `durable` says that it keeps them beyond the agent's end, `held` how many it has now, `held_before` how
-    many it had when it was opened, `lost` how many it has lost, by the reason.
+    `durable` says that messages survive the agent's end, `held` how many it has now, `held_before` how many
+    it had when it was opened, `lost` how many it has lost, by reason.
     """
 
     durable: bool
@@ -141,31 +142,31 @@ class Channel(Protocol):
         """See above."""
 
     def sink(self, place: Place) -> Sink:
-        """The side that sources write to, each by its own."""
+        """Return the side to which sources write; each source has its own."""
 
     def source(self, place: Place, positions: Positions) -> Source:
-        """The side that a sink reads from."""
+        """Return the side from which a sink reads."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close files."""
 
 
 class ChannelSettings(Protocol):
     """A kind of channel."""
 
     def open(self, name: str, place: Place) -> Channel:
-        """Begin with what an earlier agent of this name has left in it."""
+        """Open the channel with the messages that an earlier agent of this name left in it."""
 
 
 class Interceptor(Protocol):
-    """Changes batches on their way."""
+    """Transforms batches between source and sink."""
 
     def apply(self, batch: Batch) -> Batch:
-        """The batch to go on with."""
+        """Return the transformed batch."""
 
 
 class InterceptorSettings(Protocol):
     """A kind of interceptor."""
 
     def open(self, place: Place) -> Interceptor:
-        """Begin."""
+        """Open the interceptor."""

@@ -24,9 +24,9 @@ from .document import ConfigError, FieldLines, plan_of
 
 
 def read_config(path: Path, name: str, folder: Path) -> AgentPlan:
-    """The plan that a TOML file holds.
+    """Read a plan from a TOML file.
 
-    `name` and `folder` are those of an agent whose file names none. Raises `ConfigError`, and `OSError` for a
+    `name` and `folder` are defaults for files that don't set them. Raises `ConfigError`, and `OSError` for a
     file that can't be read.
     """
     try:
@@ -37,7 +37,7 @@ def read_config(path: Path, name: str, folder: Path) -> AgentPlan:
 
 
 def parse_config(text: str, source: str, name: str, folder: Path) -> AgentPlan:
-    """The plan of a TOML text; `source` is what errors call it.
+    """Parse a plan from TOML text; `source` names the text in errors.
 
     >>> text = '''[sources.access]
     ... type = "tail"
@@ -62,7 +62,7 @@ _STEP = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
 
 class TomlLines(FieldLines):
-    """Of a TOML text: tomllib says no lines of what it has read."""
+    """Line numbers of a TOML text, which tomllib doesn't report."""
 
     def __init__(self, text: str, source: str) -> None:
         super().__init__(source)

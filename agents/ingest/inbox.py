@@ -1,4 +1,4 @@
-"""Messages that others bring: collected by threads of their own until the agent reads them, bounded."""
+"""A bounded queue of pushed messages, which receiving threads fill and the agent reads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .batch import Batch, DeadLine
 CAPACITY = 50_000
 FULL = "source full"
 _MOST = 10_000
-"""Messages of a batch."""
+"""The most messages in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Messages that came together, and who waits for their delivery."""
+    """Messages that arrived together, and callbacks for their delivery."""
 
     values: Sequence[bytes]
     keys: Sequence[bytes | None] | None = None
@@ -29,12 +29,12 @@ class Arrival:
 
     @property
     def count(self) -> int:
-        """Its messages."""
+        """The number of messages."""
         return len(self.values) + len(self.dead)
 
 
 class Inbox:
-    """At most `capacity` messages between those who bring them and the agent.
+    """At most `capacity` messages between their senders and the agent.
 
     >>> inbox = Inbox(2)
     >>> [inbox.offer(Arrival([b"one", b"two"])), inbox.offer(Arrival([b"three"]))]
@@ -53,7 +53,7 @@ class Inbox:
         self.closed = False
 
     def offer(self, arrival: Arrival) -> bool:
-        """Take messages in, or say that there is no room for them."""
+        """Accept messages if there is room for them; return whether they were accepted."""
         with self._changed:
             if self.closed or (self._count and self._count + arrival.count > self._capacity):
                 return False
@@ -63,7 +63,7 @@ class Inbox:
             return True
 
     def put(self, arrival: Arrival) -> bool:
-        """The same once there is room; False if it was closed meanwhile."""
+        """Wait for room and accept messages; return False if the inbox was closed meanwhile."""
         while not self.closed:
             if self.offer(arrival):
                 return True
@@ -72,14 +72,14 @@ class Inbox:
         return False
 
     def drop(self, count: int, reason: str) -> None:
-        """Count messages that were read and are left out."""
+        """Count messages that were read and dropped."""
         with self._changed:
             self._dropped[reason] += count
             self._changed.notify_all()
 
     @property
     def count(self) -> int:
-        """How many messages wait."""
+        """The number of waiting messages."""
         return self._count
 
     @property
@@ -88,9 +88,9 @@ class Inbox:
         return not self._arrivals and not self._dropped
 
     def read(self, seconds: float, stream: str = "", part: str | None = None) -> Batch | None:
-        """What is there, as one batch, at the latest after so many seconds; None if nothing came.
+        """Return the waiting messages as one batch, after at most `seconds`; None if nothing came.
 
-        With `part`, that part of the source's positions is the last arrival's.
+        With `part`, that part of the source's positions is taken from the last arrival.
         """
         with self._changed:
             if self.empty:
@@ -109,7 +109,7 @@ class Inbox:
         return _joined(arrivals, dropped, stream, part)
 
     def discard(self) -> int:
-        """Take nothing in any more, and forget what is here; how many messages that were."""
+        """Accept nothing more, and discard all messages; return how many there were."""
         with self._changed:
             self.closed = True
             lost = self._count + sum(self._dropped.values())
@@ -119,7 +119,7 @@ class Inbox:
         return lost
 
     def close(self) -> None:
-        """Take nothing in any more; who waits for what is still here is refused."""
+        """Accept nothing more; senders of the remaining messages are told that they were refused."""
         with self._changed:
             self.closed = True
             arrivals, self._arrivals = self._arrivals, []

@@ -1,11 +1,11 @@
-"""How far sources have been read, as records of a compacted topic.
+"""Sources' positions, stored as records of a compacted topic.
 
-A source's positions travel in the same transaction as its messages, so either both are there or neither is.
-The key of a record is the JSON array of the agent, the source and the part of it (a file); its value is the
-position as JSON, with the number of its `form`, and null once that part is gone. The record of the part ""
-counts the source's transactions: an agent whose commit has an unknown outcome sees there whether it took
-place. The record of "claim" names the agent that reads the source now: an older agent of the same name sees
-there that it was fenced.
+A source's positions are written in the same transaction as its messages, so either both exist or neither. The
+key of a record is the JSON array of the agent, the source and its part (a file); its value is the position as
+JSON, with the number of its `form`, and null once that part is gone. The record of the part "" counts the
+source's transactions: an agent whose commit has an unknown outcome checks there whether it took place. The
+record of "claim" names the agent that reads the source now: an older agent of the same name sees there that
+it was fenced.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .batch import Positions
 
 TOPIC = "streamgauge.ingest.positions"
 COUNT = ""
-"""The part of a source whose position is the number of its transactions."""
+"""The part of a source whose position counts its transactions."""
 CLAIM = "claim"
-"""The part whose position says which agent was the last to begin, or to commit."""
+"""The part whose position names the last agent that began or committed."""
 
 _FORM = 2
 _PARTITIONS = 8
 _CONFIG = {
     "cleanup.policy": "compact",
-    # Agents read their partition when they start: keep it short.
+    # Agents read their partition at the start, so keep it short.
     "segment.ms": "3600000",
     "segment.bytes": "16777216",
     "min.cleanable.dirty.ratio": "0.1",
 }
 _SECONDS = 10.0
 _READ_SECONDS = 180.0
-"""Longer than the transaction of another agent that was killed may hold up readers."""
+"""A timeout longer than a killed agent's transaction can block readers."""
 
 
 class KafkaPositions:
@@ -53,16 +53,16 @@ class KafkaPositions:
         self.partition = zlib.crc32(agent.encode()) % partitions
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """All parts' positions, as the last committed transaction left them.
+        """Read all parts' positions as of the last committed transaction.
 
-        Call it when the source's own earlier transactions have ended. Those of other sources may be open:
-        they are waited for, since what was committed behind one can be read only when it has ended. Raises
+        Call this when the source's own earlier transactions have ended. Other sources' transactions may be
+        open: it waits for these, since records committed after one can only be read when it has ended. Raises
         `WrittenByNewer` for a newer form.
         """
         where = (TOPIC, self.partition)
         end = high_watermarks(self._client, [where], _SECONDS)[where]
         positions: dict[str, dict[str, Any]] = {}
-        # The reading is short: no kernel is compiled for it.
+        # This read is short, so no kernel is compiled for it.
         with Reader(self._config, {where: EARLIEST}, source="plain") as reader:
             for messages in reader.read_to({where: end}, timeout=_READ_SECONDS):
                 for key, value in zip(messages.key.to_pylist(), messages.value.to_pylist()):
@@ -76,7 +76,7 @@ class KafkaPositions:
         return positions
 
     def records(self, changed: Positions) -> Iterator[tuple[bytes, bytes | None]]:
-        """Keys and values of the records that say so."""
+        """Return keys and values of the records for changed positions."""
         for part, position in changed.items():
             key = json.dumps([*self._begin, part]).encode()
             yield key, None if position is None else json.dumps({**position, "form": _FORM}).encode()

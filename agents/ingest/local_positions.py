@@ -1,4 +1,4 @@
-"""How far a source was read, in a file for sinks other than Kafka: replaced whole, after the messages."""
+"""A source's positions in a file, for sinks other than Kafka; replaced atomically after the messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORM = 2
 class LocalPositions:
     """The positions of one source in a file of `folder`.
 
-    Raises `IngestError` for one that can't be used, `WrittenByNewer` for a newer form.
+    Raises `IngestError` for an unusable file, `WrittenByNewer` for a newer form.
     """
 
     def __init__(self, folder: Path, agent: str, source: str) -> None:
@@ -33,7 +33,7 @@ class LocalPositions:
             raise IngestError(f"{self._path} is damaged; delete it to start over") from None
 
     def keep(self, changed: Positions) -> None:
-        """Add these to the positions that survive."""
+        """Store changed positions durably."""
         for part, position in changed.items():
             if position is None:
                 self.positions.pop(part, None)
@@ -44,7 +44,7 @@ class LocalPositions:
 
 
 def _read(kept: dict[str, Any], what: str) -> dict[str, Mapping[str, Any]]:
-    """The positions of a file; in form 1 it holds nothing else, and each of them is an object."""
+    """Return a file's positions; in form 1 it contains nothing else, and each position is an object."""
     if not isinstance(kept.get("form"), int):
         return kept
     form_of(kept, _FORM, what)

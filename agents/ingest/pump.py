@@ -1,4 +1,4 @@
-"""From one source to one sink, by way of interceptors: reads, writes, commits, acknowledges, accounts."""
+"""Move messages from one source through interceptors to one sink: read, write, commit, acknowledge, count."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ log = logging.getLogger("streamgauge.ingest")
 
 COMMIT_SECONDS = 1.0
 COMMIT_BYTES = 32 * 1024 * 1024
-"""A transaction of so many bytes is committed at once: they are kept until then, to be sent again."""
+"""A transaction of this size is committed immediately, because its bytes are kept for a retry until then."""
 COMMIT_MESSAGES = 400_000
 DRAIN_SECONDS = 10.0
-"""How long at most a stop reads what a source has received."""
+"""The longest time that a stop reads messages that a source has received."""
 _IDLE_SECONDS = 0.25
 _SOON_SECONDS = 0.005
-"""How long more messages are waited for where somebody waits for the commit."""
+"""How long to wait for more messages if senders wait for the commit."""
 
 
 @dataclass(slots=True)
 class PumpState:
-    """What a pump does, as others may see it; `account` is of what was committed."""
+    """A pump's state as seen by other threads; `account` counts committed messages."""
 
     account: IngestAccount = field(default_factory=IngestAccount)
     commits: int = 0
@@ -36,10 +36,10 @@ class PumpState:
 
 
 class Pump:
-    """Moves messages until its end is requested, or, `once`, until those that are there were moved.
+    """Moves messages until its end is requested, or with `once` until the existing messages were moved.
 
-    `stopping` says that the end was requested, `feeding` that the source is a channel that others still write
-    to. What `run` raises is what its parts raise; nothing is lost then that the source can give again.
+    `stopping` says that the end was requested, `feeding` that the source is a channel to which others still
+    write. `run` raises what its parts raise; then nothing is lost that the source can return again.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Pump:
             self._discard()
 
     def _drain(self) -> None:
-        """Read what a source has received, if nobody sends it again."""
+        """Read the messages that a source has received, if they won't be sent again."""
         if not isinstance(self.source, DrainedSource) or not self.source.volatile:
             return
         self.source.drain()
@@ -97,14 +97,14 @@ class Pump:
                 self._commit()
 
     def _discard(self) -> None:
-        """Count what was received and can't be delivered."""
+        """Count received messages that can't be delivered."""
         if isinstance(self.source, DrainedSource) and self.source.volatile:
             lost = self.source.discard() + sum(batch.read for batch in self._pending)
             if lost:
                 self.state.account += IngestAccount(lost, dropped={STOPPED: lost})
 
     def _ends(self) -> bool:
-        """Whether the end of what is there was reached, and is the end."""
+        """Whether the existing data has been read and the pump should end."""
         return self.source.ended and (self._once or self.source.finite)
 
     def _patience(self) -> float:

@@ -19,10 +19,11 @@ def bench(
     ] = None,
     names: Annotated[bool, typer.Option("--list", help="List the scripts without running them.")] = False,
 ) -> None:
-    """Measure what is claimed, each against its peer in the same run, and print the ratios.
+    """Run the benchmarks behind the published figures and print the ratios.
 
-    Peers that aren't installed are left out. It takes minutes a script and wants a quiet machine. The scripts
-    come with the source, not with the package; it ends with 1 if one of them fails.
+    Each script measures streamgauge and its peers in the same run; peers that aren't installed are skipped. A
+    script takes minutes and needs a quiet machine. The scripts are part of the source, not of the package.
+    The exit code is 1 if one of them fails.
 
         streamgauge bench --list
 

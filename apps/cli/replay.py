@@ -41,15 +41,15 @@ def replay(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Send the lines of files, or the messages of an archive, to a topic, unchanged and in their order.
+    """Send the lines of files, or an archive, to a topic, unchanged and in order.
 
-    Lines of JSON are sent when their own times say, the first at once, and have these as their timestamps:
-    text in ISO 8601, or a number since 1970 whose unit shows in its size. A path leads to a nested field,
-    `commit.at`. Lines that hold no time go with the one before. It ends with 1 if a file can't be read, no
-    broker answers or messages are lost.
+    Lines of JSON are sent in the rhythm of their own times, beginning immediately, and get these times as
+    timestamps. A time is text in ISO 8601, or a number since 1970, whose size reveals its unit. Name a nested
+    field by its path: `commit.at`. Lines without a time are sent together with the line before. The exit code
+    is 1 if a file can't be read, no broker answers or messages are lost.
 
-    The folder or URL of an archive (`streamgauge archive`) is sent with its keys, headers and timestamps,
-    each message to the partition that it was in; DIR/topic=NAME names one of several topics.
+    An archive (`streamgauge archive`), named by its folder or URL, is sent with its keys, headers and
+    timestamps, each message to its original partition. DIR/topic=NAME selects one of several topics.
 
         streamgauge replay posts.jsonl --topic posts
 

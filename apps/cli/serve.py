@@ -73,13 +73,13 @@ def serve(
     threads: Annotated[int, typer.Option(min=1, help="Queries to answer in parallel.")] = 4,
     seconds: Annotated[float, typer.Option(min=0.1, help="Timeout of a query.")] = 30.0,
 ) -> None:
-    """Answer questions about tables of sketches over HTTP, until Ctrl-C.
+    """Serve tables of sketches over HTTP until Ctrl-C.
 
-    With `--group` the table is that of a running stream, its open windows included: it is read from the
-    group's table topic, without joining the group, so any number of servers may do so. `--table` adds the
-    closed windows that the run stores: open and closed ones are one table. With paths it is what
-    a stream wrote. The questions are listed at /docs; `streamgauge query`, `streamgauge.Client` and any
-    HTTP client ask. Only this machine may ask, unless `--host` says otherwise; then a token is required.
+    With `--group`, this serves the table of a running stream, including open windows. It reads the group's
+    table topic without joining the group, so any number of servers can run. `--table` adds the closed windows
+    that the run stores. With paths, it serves stored tables. The questions are listed at /docs; use
+    `streamgauge query`, `streamgauge.Client` or any HTTP client. Only this machine has access; a `--host`
+    beyond loopback requires a token.
 
         streamgauge serve --group by-minute --bootstrap-servers localhost:9092
 
@@ -87,9 +87,9 @@ def serve(
 
         streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
 
-    A browser at its address is shown a page of all that (docs/page.md); with `--app` that of an app: what
-    fired and why, and what its live run counts. The settings, rules and format of the run say which parts
-    there are, and the limits to draw.
+    Open the address in a browser for a page of all tables (docs/page.md), or with `--app` for the page of an
+    app: its alerts and their reasons, and the figures of its live run. Pass the same settings, rules and
+    format as for the run, because they determine the panels and the limits that are drawn.
 
         streamgauge serve --app iot --group iot-sensors --set limit=78
     """

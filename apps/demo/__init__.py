@@ -1,1 +1,1 @@
-"""`streamgauge demo`: apps on messages that are made up as they would come, with their page."""
+"""`streamgauge demo`: apps on realistic generated messages, with their page."""

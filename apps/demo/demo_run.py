@@ -1,7 +1,7 @@
-"""Apps on made-up messages: a broker, a run of each app, their page. Nothing is left running.
+"""Run apps on generated messages: a broker, a run of each app, their page. Nothing is left running.
 
-What takes long to start does so side by side: Spark and the kernels while Kafka starts, the page before any
-engine runs, each app's exact figures as soon as that app has ended.
+Slow parts start in parallel: Spark and the kernels while Kafka starts, the page before any engine, and each
+app's exact results as soon as that app has ended.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _END_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Demo:
-    """The options of a demo: its apps, the engine of each, for how long, and where its page is."""
+    """The options of a demo: its apps, their engines, the duration, and the address of its page."""
 
     apps: Sequence[App]
     engines: Mapping[str, str]
@@ -57,11 +57,11 @@ class Demo:
 
 
 class Over(StreamgaugeError):
-    """The demo was requested to end."""
+    """The end of the demo was requested."""
 
 
 class AppDemo:
-    """An app at work on made-up messages, in a thread of its own; `outcome` is what came of it."""
+    """An app running on generated messages, in its own thread; `outcome` is its result."""
 
     def __init__(self, app: App, feed: Feed, engine: str) -> None:
         assert app.example is not None
@@ -77,32 +77,33 @@ class AppDemo:
         self._thread = threading.Thread(target=self._run, name=f"demo {app.name}", daemon=True)
 
     def start(self, seed: int, seconds: float, after: Kernels | None = None) -> None:
-        """Start its engine, `after` its kernels are there; messages come as soon as that runs."""
+        """Start the engine after its kernels are loaded; messages come as soon as it runs."""
         self._drawn, self._after = (seed, seconds), after
         self._thread.start()
 
     def look(self) -> AppLook:
-        """What it has come to."""
+        """Return the current state."""
         sent = 0 if self._replay is None else self._replay.sent
         return AppLook(self.job.app.name, self.engine, self.state, sent, self.shown.alerts.alerts)
 
     def end(self) -> None:
-        """Request its end, whatever it is doing."""
+        """Request the app's end, whatever it is doing."""
         self._over.set()
 
     def wait(self, until: float) -> None:
-        """Wait until it has ended, or until this moment of the monotonic clock: its thread ends with us."""
+        """Wait until it has ended, or until this time of the monotonic clock; its thread ends with the
+        process."""
         if self._thread.ident is not None:
             self._thread.join(max(until - time.monotonic(), 0.0))
 
     def failed(self) -> bool:
-        """Whether an error has ended it."""
+        """Whether an error has ended the app."""
         return self.outcome.done() and self.outcome.exception() is not None
 
     def result(self) -> dict[str, Any]:
-        """What it found, beside the exact figures and what was put in; of one that failed the error."""
+        """Return the result, with exact results and the generated events; for a failed app, the error."""
         if (error := self.outcome.exception()) is not None:
-            # Errors of Java have hundreds of lines; the first says what is wrong.
+            # Java errors have hundreds of lines; the first says what is wrong.
             reason = (str(error).strip() or repr(error)).splitlines()[0]
             return {"app": self.job.app.name, "engine": self.engine, "error": reason}
         return self.outcome.result()
@@ -159,16 +160,16 @@ class AppDemo:
 
 
 def run(demo: Demo, as_json: bool, details: bool = False) -> None:
-    """Run it, and print what came of it, with `details` all of it; ends with 1 if one of the apps has failed.
+    """Run a demo and print its result, with `details` all of it; exits with 1 if one of the apps has failed.
 
-    Raises `SparkMissingError` before anything is started, what an app raises if all fail, once all is
+    Raises `SparkMissingError` before anything is started, an app's error if all fail, after everything is
     stopped, and `NothingCounted`, after printing, if an app counted no message.
     """
     if "spark" in demo.engines.values():
         from ...spark_udafs.requires_pyspark import need_pyspark
 
         need_pyspark()
-    # A copy of standard error: engines may send the original elsewhere than to the screen.
+    # A copy of standard error, because engines may redirect the original away from the screen.
     console = TerminalConsole(file=os.fdopen(os.dup(2), "w"))
     logging.getLogger().addHandler(logging.NullHandler())
     try:
@@ -202,12 +203,12 @@ def _streams(app: App) -> Iterable[Stream]:
 
 
 def _start_spark(stack: ExitStack) -> None:
-    """Begin to start the session that all runs on Spark will have; it ends with the stack."""
+    """Start the session for all runs on Spark in the background; it ends with the stack."""
     folder = stack.enter_context(TemporaryDirectory(prefix="streamgauge-spark-", ignore_cleanup_errors=True))
     session = ExitStack()
 
     def begin() -> None:
-        # Who runs on it says what is wrong.
+        # The app that runs on it reports what is wrong.
         with suppress(Exception):
             session.enter_context(spark.SESSION.joined(Path(folder)))
 
@@ -224,10 +225,10 @@ def _start_spark(stack: ExitStack) -> None:
 def shown(
     demo: Demo, servers: str, console: Console, stack: ExitStack, kernels: Kernels | None = None
 ) -> dict[str, Any]:
-    """Run a demo's apps on a broker until their time is over; gives what each has found, by name.
+    """Run a demo's apps on a broker until their time is over; return their results by name.
 
-    Engines start once the `kernels` are there; without any each loads its own. Of an app that has failed it
-    is the error, and the others go on. Raises the first one's if all fail.
+    Engines start when the `kernels` are loaded; without `kernels` each loads its own. The result of a failed
+    app is its error, and the others continue. Raises the first app's error if all fail.
     """
     apps = []
     for app in demo.apps:
@@ -259,13 +260,13 @@ def shown(
 
 
 def _stopping(kind: type[BaseException] | None, console: Console) -> None:
-    """Say that an interrupt has been heard: what engines have begun takes them some seconds to end."""
+    """Acknowledge an interrupt, because engines need some seconds to finish what they have begun."""
     if kind is KeyboardInterrupt:
         console.print("stopping …")
 
 
 def _end(apps: Sequence[AppDemo]) -> None:
-    """End all of them at the same time, and wait for that."""
+    """End all apps at the same time, and wait for them."""
     for one in apps:
         one.end()
     until = time.monotonic() + _END_SECONDS

@@ -1,4 +1,4 @@
-"""Standard error without the lines of engines, which Java and Spark write to the file descriptor itself."""
+"""Suppress the lines that Java and Spark write directly to the file descriptor of standard error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within the block what this process and those that it starts write to standard error is dropped.
+    """Within the block, drop what this process and its children write to standard error.
 
-    Errors of engines come as exceptions; whoever has something to say has a copy of the descriptor.
+    Engines' errors are raised as exceptions; code that has to write uses a copy of the descriptor.
     """
     sys.stderr.flush()
     before = os.dup(2)

@@ -1,4 +1,4 @@
-"""The end of a demo for people: all apps on one screen, or each app's whole report."""
+"""The final report of a demo for people: all apps on one screen, or each app's whole report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..registry import app_of
 from ..running.report import AppReport
 
 _ALERTS = 5
-"""Alerts of an app that are shown, so that all apps fit on a screen."""
+"""The number of alerts shown per app, so that all apps fit on a screen."""
 
 
 @dataclass(frozen=True)
 class DemoReport:
-    """The results of a demo's apps by name, as Rich shows them; with `details` each answer of theirs."""
+    """The results of a demo's apps by name, for Rich; with `details`, all their answers."""
 
     results: dict[str, Any]
     details: bool = False
@@ -51,7 +51,8 @@ class DemoReport:
 
 
 def _summary(name: str, result: dict[str, Any]) -> Iterator[Text]:
-    """An app's messages, its alerts with a reason each, one rule after another, and what was checked."""
+    """Summarise an app's messages, its alerts with reasons, rule by rule, and the comparison with exact
+    results."""
     alerts, checked = result["alerts"], list(_flags(result["answers"]))
     inside = sum(checked)
     yield Text.assemble(
@@ -76,7 +77,7 @@ def _summary(name: str, result: dict[str, Any]) -> Iterator[Text]:
 
 
 def _chosen(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first alerts of each rule, so that one which fires often hides no other."""
+    """Select the first alerts of each rule, so that a frequent one doesn't hide others."""
     turns: Counter[str] = Counter()
     ranked = []
     for at, alert in enumerate(alerts):
@@ -86,7 +87,7 @@ def _chosen(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _flags(answers: Any) -> Iterator[bool]:
-    """Of each estimate that was checked, whether it lies inside its bounds."""
+    """Yield whether each checked estimate lies inside its bounds."""
     if isinstance(answers, dict):
         if "inside_bounds" in answers:
             yield bool(answers["inside_bounds"])

@@ -1,4 +1,4 @@
-"""Messages that an example makes up: those from before now are sent at once, the rest as they are due."""
+"""An example's generated messages: past ones are sent immediately, the rest when they are due."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPAN_MS = 100
 
 @dataclass(frozen=True)
 class MadeUp:
-    """An example's messages up to so many seconds after `now_ms`; the same each time."""
+    """An example's messages up to `seconds` after `now_ms`; the same each time."""
 
     example: Example
     seed: int
@@ -29,11 +29,11 @@ class MadeUp:
 
     @classmethod
     def from_now(cls, example: Example, seed: int, seconds: float) -> MadeUp:
-        """Those around this moment."""
+        """Make messages around the current time."""
         return cls(example, seed, int(time.time() * 1000), seconds)
 
     def messages(self) -> Iterator[Message]:
-        """Them one by one."""
+        """Yield the messages one by one."""
         end = self.now_ms + self.seconds * 1000
         messages = self.example.messages(self.seed, self.now_ms)
         return takewhile(lambda message: (message.sent_ms or 0) < end, messages)
@@ -42,7 +42,7 @@ class MadeUp:
         """See `apps.recordings.batch.Source`."""
         chunk: list[Message] = []
         for message in self.messages():
-            # A batch is handed over whole: live ones are of a tenth of a second.
+            # A batch is sent as a whole: live batches cover a tenth of a second.
             if chunk and (len(chunk) == _AT_A_TIME or self._apart(chunk[0], message)):
                 yield self._batch(chunk)
                 chunk = []

@@ -1,4 +1,4 @@
-"""Made-up lines that come as on a server: a program writes them to its log, and an agent tails that."""
+"""Generated lines that arrive as on a server: a program writes a log, and an agent tails it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TICK = 0.05
 
 
 class TailedLog:
-    """Writes a source's messages, each a line, to a log when they are due; an agent sends them to a topic.
+    """Writes a source's messages as lines to a log when they are due; an agent sends them to a topic.
 
-    Used as a `Replay` is.
+    It has the interface of `Replay`.
     """
 
     def __init__(self, source: Source, log: Path, topic: str, bootstrap_servers: str) -> None:
@@ -39,19 +39,19 @@ class TailedLog:
         ]
 
     def start(self) -> TailedLog:
-        """Begin to write, and to tail."""
+        """Start writing and tailing."""
         for thread in self._threads:
             thread.start()
         return self
 
     @property
     def sent(self) -> int:
-        """Lines that are in the topic."""
+        """The number of lines in the topic."""
         return self.agent.account.sent
 
     @property
     def done(self) -> bool:
-        """Whether all lines are. Raises what has ended the agent."""
+        """Whether all lines are in the topic. Raises the error that ended the agent."""
         if self._error is not None:
             raise self._error
         return self._all_written and self.sent == self._written

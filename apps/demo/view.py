@@ -1,4 +1,4 @@
-"""A demo at work, as a terminal shows it: where its page is, and a line of each app."""
+"""A running demo in a terminal: the address of its page, and a line for each app."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class AppLook:
-    """What one app has come to; `state` is what it does now, such as starting."""
+    """The progress of one app; `state` is what it is doing, such as starting."""
 
     name: str
     engine: str
@@ -31,13 +31,13 @@ class AppLook:
 
     @property
     def fired(self) -> int:
-        """How many events have begun, as the report at the end counts them."""
+        """The number of events that have begun, counted as in the final report."""
         return sum({"fired": 1, "withdrawn": -1}.get(alert.state, 0) for alert in self.alerts)
 
 
 @dataclass(frozen=True)
 class DemoView:
-    """All of them at one moment, and the seconds that are left."""
+    """The progress of all apps at one moment, and the seconds left."""
 
     address: str
     left: float
@@ -59,7 +59,7 @@ class DemoView:
         yield table
 
     def line(self) -> str:
-        """The same in one line."""
+        """The view in one line."""
         apps = ", ".join(
             f"{app.name} {app.sent:,} messages, {app.fired} alerts ({app.state})" for app in self.apps
         )
@@ -70,14 +70,14 @@ class DemoView:
 
 
 def _short(alert: Alert) -> str:
-    """An alert in words, without its time, which is that of the messages: a line has little room."""
+    """Describe an alert without its time, because a line has little room."""
     key = "".join(f" {cell(part)}" for part in alert.key)
     return plain(f"{alert.rule}{key} {alert.state}: {alert.why}")
 
 
 @contextmanager
 def showing(console: Console) -> Iterator[Callable[[DemoView], None]]:
-    """Something to call with each view: drawn in place in a terminal, else a line now and then."""
+    """Yield a function to call with each view: it redraws in a terminal, else prints a line occasionally."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield lambda view: live.update(view, refresh=True)

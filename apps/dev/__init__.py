@@ -1,1 +1,1 @@
-"""Kafka and feeds for trying out: an embedded broker, and recordings sent at their own pace."""
+"""Kafka and feeds for trials: an embedded broker, and recordings replayed at their own pace."""

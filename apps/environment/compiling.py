@@ -1,4 +1,4 @@
-"""Compile kernels in several processes, with a line that moves."""
+"""Compile kernels in several processes, with a progress line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ...operators.watching.console import TerminalConsole
 
 
 def compile_all(steps: Sequence[Step], doing: str, jobs: int = 0, console: Console | None = None) -> None:
-    """Take all steps, `jobs` at a time (0: one a core), and show on stderr how many are done.
+    """Run all steps, `jobs` at a time (0: one per core), and show on stderr how many are done.
 
-    Where there is no terminal, `doing` is one line. Raises `WarmError` if a step fails.
+    Without a terminal, `doing` is printed as one line. Raises `WarmError` if a step fails.
     """
     console = console or TerminalConsole(stderr=True)
     if not console.is_terminal:

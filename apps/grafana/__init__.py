@@ -1,1 +1,1 @@
-"""Dashboards for Grafana: of a run's metrics, and of the tables of a query server."""
+"""Dashboards for Grafana: for a run's metrics, and for the tables of a query server."""

@@ -1,7 +1,7 @@
-"""Dashboards and panels as Grafana's JSON has them.
+"""Dashboards and panels in Grafana's JSON model.
 
-Source: Grafana's documentation, "JSON model"; it reads older models than its own, so this is schema 39, of
-Grafana 11.
+Source: Grafana's documentation, "JSON model"; Grafana reads older models, so this is schema 39, of Grafana
+11.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WIDTH = 24
-"""Columns of a dashboard's grid."""
+"""The number of columns of a dashboard's grid."""
 _HEIGHT = 8
 
 
 @dataclass(frozen=True)
 class GrafanaPanel:
-    """One panel: its kind, what it is called and says, its queries, and how it is shown."""
+    """One panel: its kind, title and description, its queries, and its options."""
 
     kind: str
     title: str
@@ -31,7 +31,7 @@ class GrafanaPanel:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def model(self, number: int, x: int, y: int, source: Mapping[str, str]) -> dict[str, Any]:
-        """As JSON has it, at its place in the grid."""
+        """Return the panel's JSON, with its place in the grid."""
         letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         return {
             "id": number,
@@ -60,7 +60,7 @@ def grafana_dashboard(
     variables: Sequence[Mapping[str, Any]] = (),
     span: str = "now-1h",
 ) -> dict[str, Any]:
-    """A dashboard of named rows of panels, which any datasource of a type can serve."""
+    """Return a dashboard with named rows of panels, for any datasource of a type."""
     source = {"type": source_type, "uid": "${datasource}"}
     choice = {
         "name": "datasource",

@@ -1,4 +1,4 @@
-"""A dashboard of what Prometheus scrapes from runs."""
+"""A dashboard of the metrics that Prometheus scrapes from runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _HEALTH = {
 
 
 def run_dashboard() -> dict[str, Any]:
-    """Whether runs keep up, and what they cost; `group` chooses among those that a Prometheus scrapes.
+    """Return a dashboard of whether runs keep up and what they cost; its variable `group` selects runs.
 
-    What is the whole group's is taken as the largest that one of its processes says, what is a process's own
-    is summed.
+    For metrics of the whole group it shows the largest value of its processes; metrics of processes are
+    summed.
     """
     group = {
         "name": "group",

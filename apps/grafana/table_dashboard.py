@@ -16,17 +16,17 @@ from .panels import GrafanaPanel, grafana_dashboard
 TYPE = "yesoreyeram-infinity-datasource"
 _SPAN = {"from": "${__from:date:iso}", "to": "${__to:date:iso}"}
 _WINDOWS = 120
-"""Windows of a table that the dashboard shows at first."""
+"""The number of windows of a table in the dashboard's initial time range."""
 _RANKS = (0.5, 0.9, 0.99)
 _ITEMS = 10
 _GROUPS = 20
 
 
 def table_dashboard(url: str, tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the tables of a server at `url` answer; `tables` are as ``/tables`` describes them.
+    """Return a dashboard of the answers of a server's tables at `url`; `tables` are as in ``/tables``.
 
-    A question that needs an item (frequency, membership) is left out. Raises `ValueError` for a table
-    that isn't ready to answer, of which its columns aren't known yet.
+    Questions that need an item (frequency, membership) are left out. Raises `ValueError` for a table that
+    isn't ready, whose columns aren't known yet.
     """
     rows: dict[str, Sequence[GrafanaPanel]] = {}
     for table in tables:
@@ -100,7 +100,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
 
 
 def _answers(base: str, column: Mapping[str, Any], windowed: bool) -> Iterator[GrafanaPanel]:
-    """The panels of what a column's sketches answer."""
+    """Yield the panels of a column's answers."""
     name, questions = column["name"], column["questions"]
     over = {"column": name, "by": "none", "every": "window"}
     if "distinct" in questions and windowed:
@@ -151,7 +151,7 @@ def _series(
 
 
 def _target(url: str, params: Mapping[str, Any], root: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """A query of Infinity's; a column is named by its selector, or as ``SELECTOR as NAME``."""
+    """Return an Infinity query; a column is named by its selector, or as ``SELECTOR as NAME``."""
     given = {**params, **_SPAN} if params else {}
     return {
         "type": "json",
@@ -176,17 +176,17 @@ def _column(name: str, kind: str) -> dict[str, str]:
 
 
 def _path(name: str) -> str:
-    """A member's name as a selector."""
+    """Return a member's name as a selector."""
     return name.replace("\\", "\\\\").replace(".", "\\.")
 
 
 def _repeated(name: str, values: Sequence[str]) -> str:
-    """A parameter that comes several times: Infinity's own list has each name once."""
+    """Write a repeated parameter, because Infinity's own list has each name only once."""
     return "&".join(f"{name}={quote(value, safe='')}" for value in values)
 
 
 def _span(tables: Sequence[Mapping[str, Any]]) -> str:
-    """From when on it shows at first: enough for the longest windows."""
+    """Return the start of the initial time range, early enough for the longest windows."""
     sizes = [microseconds(table["window"]["size"]) for table in tables if "size" in (table["window"] or {})]
     seconds = max([*sizes, 0]) * _WINDOWS // 1_000_000
     return f"now-{max(seconds, 3600)}s"

@@ -1,1 +1,1 @@
-"""Sensors: thresholds with hysteresis, dead, stuck and jumping ones, what is unusual for them."""
+"""Sensors: thresholds with hysteresis, dead, stuck and jumping sensors, and unusual values."""

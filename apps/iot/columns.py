@@ -1,9 +1,9 @@
-"""The columns that readings of every format have.
+"""The columns of readings in every format.
 
-`at` is when it was measured, `sensor` by what, `value` what; `group` is the fleet, room or kind that sensors
-are put together by, `arrived` when its message came to Kafka, `latitude` and `longitude` (degrees) are where
-it was. `fences` says of each area of ``--set fences=…`` whether it lies in it. With ``--set routes=…``,
-`off_route` is how many metres it is from its route.
+`at` is the time of measurement, `sensor` the sensor's name, `value` the measured value; `group` is the fleet,
+room or kind by which sensors are grouped, `arrived` the time when the message came to Kafka, `latitude` and
+`longitude` (degrees) the place. `fences` says for each area of ``--set fences=…`` whether the place lies in
+it. With ``--set routes=…``, `off_route` is the distance from the route in metres.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .fences import fences_in, inside
 from .routes import routes_in, with_distance
 
 ARRIVED = {"arrived": "timestamp"}
-"""What a format's stream takes from its messages for the column of this name."""
+"""The message field that a format's stream reads for the column of this name."""
 
 _KINDS = {
     "at": pl.Datetime("us", "UTC"),
@@ -30,10 +30,10 @@ _KINDS = {
 
 
 def in_columns(rows: Stream, settings: Settings, keep: pl.Expr | None = None, **given: pl.Expr) -> Stream:
-    """Rows in the columns of every format; those that are not given are null. A format may have further ones.
+    """Convert rows to the common columns; missing ones are null. A format may have further columns.
 
-    A row with neither a value nor a place is filtered, unless it is one to `keep`. Raises `ValueError` for
-    fences and routes that can't be read.
+    A row with neither a value nor a place is filtered, unless `keep` selects it. Raises `ValueError` for
+    unreadable fences and routes.
     """
     columns = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in _KINDS.items()}
     more = {name: column for name, column in given.items() if name not in columns}

@@ -1,4 +1,4 @@
-"""Descriptions of Protobuf's messages from tables of their fields, for formats that are read in part."""
+"""Descriptors of Protobuf messages from tables of their fields, for formats of which only part is read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 Fields = Mapping[str, tuple[int, str]]
-"""A message's fields: the number and the type of each, a scalar's or the name of another message."""
+"""A message's fields: the number and the type of each, a scalar type or the name of another message."""
 
 
 def described(
     package: str, messages: Mapping[str, Fields], repeated: Collection[str] = (), one_of: Collection[str] = ()
 ) -> Any:
-    """A `FileDescriptorSet` of messages in which every field is optional but for those `repeated`.
+    """Return a `FileDescriptorSet` of messages whose fields are optional except those `repeated`.
 
-    Fields named in `one_of` are the choices of one ``oneof`` of their message.
+    Fields named in `one_of` are the members of one ``oneof`` of their message.
 
     >>> described("p", {"A": {"n": (1, "uint64"), "b": (2, "A")}}, ["b"]).file[0].message_type[0].name
     'A'

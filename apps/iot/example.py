@@ -1,4 +1,4 @@
-"""A made-up house full of sensors, for demos."""
+"""A fictional house full of sensors, for demos."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HOT, _DEAD, _STUCK = "server room", "porch", "cellar"
 
 
 def messages(seed: int, now_ms: int) -> Iterator[Message]:
-    """Readings in °C of ten rooms, one each ten seconds, from nine hours before now on.
+    """Yield readings in °C of ten rooms, one every ten seconds, from nine hours before now on.
 
-    The server room gets hot twelve seconds after now and cools down a minute later; the porch has said
-    nothing for three hours, and the cellar has said the same for eight.
+    The server room gets hot twelve seconds after now and cools down a minute later; the porch has been silent
+    for three hours, and the cellar has reported the same value for eight.
     """
     dice = random.Random(seed)
     drift = dict.fromkeys(_ROOMS, 0.0)

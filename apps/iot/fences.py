@@ -1,4 +1,4 @@
-"""Areas of the earth, by a small GeoJSON file, and whether a place lies in them."""
+"""Areas of the earth from a small GeoJSON file, and tests of whether a place lies in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Fence:
-    """An area with a name: the rings of a polygon or several, or a circle around a point (metres)."""
+    """A named area: the rings of one or more polygons, or a circle around a point (metres)."""
 
     name: str
     rings: tuple[tuple[Point, ...], ...] = ()
@@ -30,10 +30,10 @@ class Fence:
     radius: float = 0.0
 
     def holds(self, longitude: pl.Expr, latitude: pl.Expr) -> pl.Expr:
-        """Whether a place lies in it; null without a place.
+        """Whether a place lies in the area; null without a place.
 
-        Polygons are treated as straight between their points in degrees, which is exact to metres for areas
-        of a city. A place on an edge may be on either side.
+        Edges are treated as straight lines in degrees, which is accurate to metres for areas the size of a
+        city. A place on an edge may be on either side.
         """
         if self.middle is not None:
             return _distance(longitude, latitude, self.middle) <= self.radius
@@ -43,17 +43,18 @@ class Fence:
             for (x1, y1), (x2, y2) in self.edges()
             if y1 != y2
         ]
-        # From inside, a line to the east crosses an odd number of edges; holes and islands included.
+        # A ray from a point inside to the east crosses an odd number of edges, holes and islands included.
         return pl.sum_horizontal(*(one.cast(pl.Int64) for one in crossed), ignore_nulls=False) % 2 == 1
 
     def edges(self) -> Iterator[tuple[Point, Point]]:
-        """The edges of all rings."""
+        """Return the edges of all rings."""
         for ring in self.rings:
             yield from zip(ring, (*ring[1:], ring[0]))
 
 
 def inside(fences: tuple[Fence, ...]) -> pl.Expr:
-    """Of each fence, whether a row's `longitude` and `latitude` lie in it: 1, 0, or null without a place."""
+    """Return for each fence whether a row's `longitude` and `latitude` are in it: 1, 0, or null without a
+    place."""
     if not fences:
         return pl.lit(None, INSIDE)
     longitude, latitude = pl.col("longitude"), pl.col("latitude")
@@ -64,10 +65,10 @@ def inside(fences: tuple[Fence, ...]) -> pl.Expr:
 
 
 def fences_in(path: str) -> tuple[Fence, ...]:
-    """The fences of a GeoJSON file; none without a path.
+    """Read the fences of a GeoJSON file; none without a path.
 
     They are features of the types Polygon and MultiPolygon, and Points with a property `radius` in metres;
-    the property `name` names each. Raises `ValueError` for anything else.
+    the property `name` is the name. Raises `ValueError` for anything else.
     """
     if not path:
         return ()
@@ -122,7 +123,7 @@ def _radius(properties: Mapping[str, Any], where: str) -> float:
 
 
 def _distance(longitude: pl.Expr, latitude: pl.Expr, to: Point) -> pl.Expr:
-    """Metres along a great circle (haversine)."""
+    """Compute metres along a great circle (haversine)."""
     east, north = math.radians(to[0]), math.radians(to[1])
     up = ((latitude.radians() - north) / 2).sin().pow(2)
     across = ((longitude.radians() - east) / 2).sin().pow(2)

@@ -1,8 +1,8 @@
-"""Readings as devices and home automation write them: with a comma, with a unit, or as words.
+"""Numbers as devices and home automation write them: with a comma, with a unit, or as words.
 
-``--set decimal=,`` reads a comma before the decimals, ``--set value_unit=°C`` also numbers with that unit
-behind them, and ``--set words=ON=1,OFF=0,unavailable=`` the words that it names, as numbers or as no reading.
-What remains is refused by a reason that names the setting.
+``--set decimal=,`` reads a decimal comma, ``--set value_unit=°C`` numbers followed by that unit, and ``--set
+words=ON=1,OFF=0,unavailable=`` these words, as numbers or as no reading. Anything else is refused for a
+reason that names the setting.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _USUAL_NAME = "value"
 
 @dataclass(frozen=True)
 class NumberTexts:
-    """A `Decoder` that reads a column of another, which has texts, as numbers.
+    """A `Decoder` that converts a text column of another decoder to numbers.
 
-    A text that is empty is no reading. `words` are in lower case, with their numbers or null.
+    An empty text is no reading. `words` are in lower case, with their numbers or null.
 
     >>> import streamgauge as sg
     >>> lines = sg.csv({"v": pl.String()}, header=True)
@@ -51,7 +51,7 @@ class NumberTexts:
     unit: str = ""
     words: tuple[tuple[str, float | None], ...] = ()
     version: ClassVar[int] = 1
-    """Counts up with the forms that are read."""
+    """Increased whenever the accepted forms change."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class NumberTexts:
         return {**self.inner.schema, self.column: pl.Float64()}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         decoded = self.inner.decode(messages)
         text = decoded.frame[self.column]
         value = text.cast(pl.Float64, strict=False)
@@ -83,7 +83,7 @@ class NumberTexts:
         if self.unit:
             number = number.str.strip_suffix(self.unit).str.strip_chars()
         if self.decimal == ",":
-            # In front of a comma, points and blanks part thousands; JSON's own numbers have a point alone.
+            # Before a comma, points and blanks separate thousands; JSON's own numbers only have a point.
             plain = number.str.replace_all(r"[.' ](\d{3})", "$1").str.replace(",", ".", literal=True)
             number = pl.when(number.str.contains(",", literal=True)).then(plain).otherwise(number)
         value = number.cast(pl.Float64, strict=False)
@@ -104,7 +104,8 @@ class NumberTexts:
 
 
 def _elsewhere(decoded: Decoded, text: pl.Series, messages: Messages) -> dict[int, Reason]:
-    """Why rows without the usual field are refused, if their messages have readings of another form."""
+    """Return why rows without the usual field are refused, if their messages have readings in another
+    form."""
     reasons = {}
     for at in text.is_null().arg_true():
         number = at if decoded.rows is None else int(decoded.rows[at])
@@ -119,7 +120,7 @@ def _reason(shown: str, what: str, setting: str) -> Reason:
 
 
 def number_texts(inner: Decoder, column: str, settings: Settings) -> NumberTexts:
-    """A decoder by what ``--set`` gave. Raises `ValueError` for settings that mean nothing."""
+    """Make a decoder from settings. Raises `ValueError` for invalid settings."""
     if (decimal := settings["decimal"]) not in (".", ","):
         raise ValueError(f"--set decimal must be . or , got {decimal!r}")
     words = tuple(words_in(settings["words"]).items())
@@ -127,7 +128,7 @@ def number_texts(inner: Decoder, column: str, settings: Settings) -> NumberTexts
 
 
 def words_in(text: str) -> Mapping[str, float | None]:
-    """Words and the numbers that they stand for, null for none; words are in lower case.
+    """Parse words and their numbers, null for none; words become lower case.
 
     >>> words_in("ON=1, OFF=0, unavailable=")
     {'on': 1.0, 'off': 0.0, 'unavailable': None}

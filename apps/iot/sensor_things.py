@@ -1,4 +1,4 @@
-"""Observations of the OGC SensorThings API: one a message, as MQTT brings them, and lists of them."""
+"""Observations of the OGC SensorThings API: one per message, as over MQTT, and lists of them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _COLUMNS = {
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    # Of an interval it is the end: the result is known then.
+    # For an interval, use the end, when the result is known.
     ended = pl.col("phenomenon").str.split("/").list.last()
     time = pl.coalesce(ended, pl.col("resulted"))
     rows = feed.stream(json(_COLUMNS), time=time, message={**ARRIVED, "topic_of_mqtt": "key"})
-    # Bridges from MQTT put its topic into the key, such as v1.1/Datastreams(7)/Observations.
+    # MQTT bridges put the topic into the key, such as v1.1/Datastreams(7)/Observations.
     linked = [pl.col(name).str.extract(_OF_LINK).str.strip_chars("'") for name in ("link", "topic_of_mqtt")]
     return in_columns(
         rows,
@@ -61,7 +61,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _of_line(line: bytes) -> list[bytes]:
-    """A line's observations; what can't be read goes on as it is."""
+    """Yield a line's observations; an unreadable line is passed on unchanged."""
     try:
         parsed = _observations(plain_json.loads(line))
     except ValueError:
@@ -70,7 +70,7 @@ def _of_line(line: bytes) -> list[bytes]:
 
 
 def _observations(parsed: Any) -> Iterator[Any]:
-    """Those of a list, of a page of the service, or of its data arrays; a single one as it is."""
+    """Yield the observations of a list, a page of the service, its data arrays, or a single observation."""
     if isinstance(parsed, list):
         for one in parsed:
             yield from _observations(one)

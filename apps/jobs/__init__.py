@@ -1,1 +1,1 @@
-"""What a run of an app is to do, and what came of it: for those who run one, and for its page."""
+"""The configuration of an app's run, and its results, for runners and for the page."""

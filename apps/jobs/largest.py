@@ -1,4 +1,4 @@
-"""The rows of a table that have the most of something, window by window."""
+"""Select the rows of a table with the largest values, window by window."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...operators.table.schema import END, START, keys_of
 
 
 def largest(table: pa.Table, by: str, most: int) -> pa.Table:
-    """The `most` rows of each window, and of each value of the first key, whose answer `by` is the largest.
+    """Select the `most` rows with the largest answer `by` in each window, for each value of the first key.
 
-    Of rows that have the same, those come first whose keys do.
+    Ties are ordered by key.
     """
     keys = list(keys_of(table.schema))
     rows = query(table.select([START, END, *keys, by])).with_row_index("row")

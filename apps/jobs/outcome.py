@@ -1,4 +1,4 @@
-"""What a run of an app found: its account, its alerts, its tables; as one JSON object and for people."""
+"""The results of an app's run: its account, alerts and tables, as one JSON object and for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .job import least
 
 @dataclass(frozen=True)
 class Outcome:
-    """An engine's results: what became of the messages in each part, all alerts, each shown part's
+    """An engine's results: the outcome of the messages in each part, all alerts, each shown part's
     final table.
     """
 
@@ -26,7 +26,7 @@ class Outcome:
 
     @property
     def account(self) -> Account:
-        """What became of the messages, in the part that has read the least."""
+        """The outcome of the messages, for the part that has read the least."""
         return least(self.accounts)
 
     @property
@@ -36,11 +36,11 @@ class Outcome:
 
 
 class NothingCounted(StreamgaugeError, RuntimeError):
-    """A run that ended in order and counted no message: what it found says nothing."""
+    """A run ended cleanly without counting a message, so its results are meaningless."""
 
 
 def check_counted(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `NothingCounted` if an app's result, by its name, is of no counted message.
+    """Raise `NothingCounted` if an app counted no message; `results` has the apps' results by name.
 
     >>> account = {"read": 3, "counted": 0, "filtered": 0, "late": 1, "dead_lettered": 2}
     >>> check_counted({"iot": {"all_inside_bounds": None, "account": account}})
@@ -64,7 +64,7 @@ def _destinations(account: Mapping[str, int]) -> str:
 
 
 class AlertList:
-    """An outlet that keeps the alerts it gets, each once."""
+    """An outlet that collects alerts, each once."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Alert] = {}
@@ -78,7 +78,7 @@ class AlertList:
 
     @property
     def alerts(self) -> list[Alert]:
-        """The alerts, in the order of event time: the same on every engine."""
+        """The alerts in order of event time, which is the same on every engine."""
         alerts = self._by_id.values()
         return sorted(
             alerts, key=lambda alert: (alert.at_us, alert.rule, str(alert.key), alert.state != "cleared")
@@ -86,10 +86,9 @@ class AlertList:
 
 
 def events(alerts: list[Alert]) -> list[dict[str, Any]]:
-    """Each event that fired, as JSON, with when it was `cleared`; null while it lasts.
+    """Return each event that fired, as JSON, with when it was `cleared`; null while it lasts.
 
-    One of which nothing has been known since a time says so by `unknown`. Those that were withdrawn never
-    were.
+    `unknown` is the time since which an event's state has been unknown. Withdrawn events are left out.
 
     >>> fired = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> cleared = Alert("hot", "threshold", "cleared", ("a",), 60_000_000, 0, 29.0, 29.0, 29.0, 30.0, "29")

@@ -8,11 +8,11 @@ from ...sketches.core.errors import StreamgaugeError
 
 
 class OutletsFailed(StreamgaugeError, RuntimeError):
-    """Some outlets did not take a test; the message names them."""
+    """Some outlets did not accept a test message; the error names them."""
 
 
 def try_outlet(outlet: NotifyingOutlet) -> str | None:
-    """Send a test once, and give why it wasn't accepted; None if it was."""
+    """Send a test message once; return why it wasn't accepted, or None if it was."""
     try:
         outlet.send(trial_notification())
     except OutletError as error:

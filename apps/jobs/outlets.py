@@ -1,4 +1,4 @@
-"""Where a run's alerts go, as its command line says, and what became of them there."""
+"""The outlets of a run's alerts, from its command line, and the outcome of alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...operators.watching.terminal import write_line
 
 
 def alerts_topic_of(group: str) -> str:
-    """The topic that a live run sends its alerts to by default.
+    """Return the default topic for a live run's alerts.
 
     >>> alerts_topic_of("iot-sensors")
     'iot-sensors.alerts'
@@ -33,9 +33,10 @@ def outlets(
     files: Iterable[Path | None] = (),
     texts: Iterable[str] = (),
 ) -> list[Outlet]:
-    """Those that were named, those of TOML files, each once, and those of options, each a table in one line.
+    """Collect a run's outlets: the topic, file and webhook, those of TOML files, and those of options.
 
-    Raises `ValueError` for what is none, and for two of one name.
+    A file that is named twice is read once. Each text of an option is a TOML table on one line. Raises
+    `ValueError` for anything that isn't an outlet, and for two outlets with the same name.
     """
     outlets_: list[Outlet] = []
     if topic is not None:
@@ -54,24 +55,24 @@ def outlets(
 
 
 def outlet_accounts(to: Sequence[Outlet]) -> dict[str, OutletAccount]:
-    """What became of the alerts of each outlet to people."""
+    """Return the outcome of the alerts of each outlet to people."""
     return {outlet.title: outlet.account for outlet in to if isinstance(outlet, NotifyingOutlet)}
 
 
 def end(to: Sequence[Outlet], seconds: float = 10.0) -> dict[str, OutletAccount]:
-    """Have outlets send what waits in them at the end; gives what became of the alerts of each."""
+    """Make outlets send pending alerts at the end; return the outcome of each outlet's alerts."""
     all_at_once(to, lambda outlet: outlet.close(seconds))
     return outlet_accounts(to)
 
 
 def flush(to: Sequence[Outlet], seconds: float = 10.0) -> None:
-    """Have outlets send what waits in them, before a run notes what waits."""
+    """Make outlets send pending alerts, before a run stores what is pending."""
     all_at_once(to, lambda outlet: outlet.flush(seconds))
 
 
 @contextmanager
 def closing(to: Sequence[Outlet], seconds: float = 10.0) -> Iterator[None]:
-    """Have outlets send what waits in them at the end, and say on standard error what became of it."""
+    """Make outlets send pending alerts at the end, and print the outcome on standard error."""
     try:
         yield
     finally:

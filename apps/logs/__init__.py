@@ -1,1 +1,1 @@
-"""Logs: visitors, errors, latency, what is new, what stops, who tries passwords."""
+"""Logs: visitors, errors, latency, new kinds of messages, silence, password guessing."""

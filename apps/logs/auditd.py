@@ -30,7 +30,7 @@ _NUMBERS = {
     "1400": "AVC",
     "1701": "ANOM_ABEND",
 }
-"""Names of record types that the kernel's own log has by number (linux/audit.h)."""
+"""Names of record types that have numbers in the kernel's own log (linux/audit.h)."""
 
 _SIGNS = {"USER_AUTH": "failed", "USER_LOGIN": "announced"}
 
@@ -40,9 +40,10 @@ def _begun(feed: Feed) -> Stream:
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    """PAM and the program each write a record of a failed login; both name the same process: one attempt.
+    """Read records. PAM and the program each log a failed login; both name the same process: one attempt.
 
-    Programs quote what a client chose, or write it in hexadecimal digits, so that no name forges a field.
+    Programs quote client-chosen values, or write them in hexadecimal digits, so that no name can forge a
+    field.
     """
     kind = pl.col("kind").replace(_NUMBERS)
     message = pl.col("message")

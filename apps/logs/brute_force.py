@@ -1,4 +1,4 @@
-"""Refused logins of an address, each attempt once."""
+"""Refused logins of an address, counting each attempt once."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ _ANSWERS = ("challenged", "accepted")
 
 @dataclass(frozen=True)
 class RefusedLogins(RollingSum):
-    """How many logins of an address were refused in the last `over` of time, as fail2ban's `findtime`.
+    """The number of an address's logins that were refused within the last `over`, like fail2ban's `findtime`.
 
-    A daemon writes several lines about one attempt: that there is no such user, that its password failed,
-    that the connection ended without a login. Of one connection those that announce an attempt and those that
-    say that it failed are the same attempts, and its end is one only if there was none before. Lines without
-    a connection, and probes, count as they are.
+    A daemon writes several lines about one attempt: that the user doesn't exist, that the password was wrong,
+    that the connection ended without a login. Within one connection, lines that announce an attempt and lines
+    that report its failure are the same attempt, and the connection's end is an attempt only if there was
+    none before. Lines without a connection, and probes, count separately.
 
-    With `challenges`, a server's 401 for a request without a name is how it asks for one: it counts until the
-    same path is granted to somebody who names himself. Of such rows the ``connection`` is the path, and there
-    are answers more, what was ``challenged`` and ``accepted``.
+    With `challenges`, a server's 401 for a request without a user name is a request for credentials: it
+    counts until the same path is granted with a user name. For such rows the ``connection`` is the path, and
+    there are two more answers, ``challenged`` and ``accepted``.
 
-    Rows are keyed by ``address``, ``connection`` and the time; answers are ``refused``, and of it what was
-    ``announced``, what ``ended`` a connection and what was a ``probe``. What else it can be given stands with
-    `RollingSum`.
+    Rows are keyed by ``address``, ``connection`` and the time. The answers are ``refused`` and its parts
+    ``announced``, ``ended`` (the connection) and ``probe``. `RollingSum` has all other fields.
     """
 
-    # Where no request is challenged, what is remembered is the same.
+    # Without challenged requests, the stored state is the same.
     challenges: bool = field(default=False, kw_only=True, repr=False)
 
     def paths(self) -> Iterable[str]:
@@ -42,7 +41,7 @@ class RefusedLogins(RollingSum):
         return [*super().paths(), *_PARTS, *(_ANSWERS if self.challenges else ())]
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
-        """See `LimitRule`: refusals of nobody add up to nothing."""
+        """See `LimitRule`; refusals without an address don't count."""
         if row.key["address"] is not None:
             yield from super().figures(row)
 
@@ -75,7 +74,7 @@ class RefusedLogins(RollingSum):
 
 
 def _take_back(rows: Iterable[list[float]], times: Iterable[int]) -> None:
-    """Count what was refused at these times no more."""
+    """Stop counting refusals at these times."""
     for time in times:
         row = next((row for row in rows if row[0] == time and row[1] > 0), None)
         if row is not None:
@@ -83,5 +82,5 @@ def _take_back(rows: Iterable[list[float]], times: Iterable[int]) -> None:
 
 
 def _attempts(announced: int, failed: int, ended: int) -> int:
-    """The attempts that so many lines of a connection are about."""
+    """Return the number of attempts behind these numbers of lines of a connection."""
     return max(announced, failed) or min(ended, 1)

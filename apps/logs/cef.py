@@ -1,7 +1,7 @@
-"""Events of security devices: ArcSight's CEF and QRadar's LEEF, plain or behind a head of syslog.
+"""Events of security devices: ArcSight's CEF and QRadar's LEEF, plain or after a syslog header.
 
-Fields stand behind one another without quotes, so a device that doesn't escape what others chose can be made
-to write a field twice. Such a field has no value.
+Fields follow one another without quotes, so an attacker may make a device that doesn't escape values write a
+field twice. Such a field has no value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATTERN = (
     rf"^(?:{HEAD}(?:\S+ \S+ \S+ (?:-|\[.*?\]) )?)?(?P<form>CEF|LEEF): ?(?P<version>\d+(?:\.\d+)?)"
     rf"\|(?P<vendor>{_PART})\|(?P<product>{_PART})\|{_PART}\|(?P<kind>{_PART})\|(?P<rest>.*)$"
 )
-"""A head, and the fields behind it, in which CEF has two more parts and LEEF 2.0 its delimiter."""
+"""A header and the fields after it; CEF has two more parts, LEEF 2.0 its delimiter."""
 
 _TIME = (
     r"(?:^|\||\t|\^| )(?:rt|devTime|end|start|UNIFIutcTime)="
@@ -40,7 +40,7 @@ _SEVERE = ["high", "very-high", "critical"]
 
 
 def _of_cef(key: str, rest: pl.Expr) -> pl.Expr:
-    """A field of CEF: it ends where the next one's name and a sign of equality follow."""
+    """Extract a CEF field, which ends before the next name with an equals sign."""
     begin = rf"(?:^|\|| ){key}="
     value = rest.str.extract(rf"{begin}(.*?)(?: +[A-Za-z][\w.\[\]-]*=|\s*$)")
     return pl.when(rest.str.count_matches(begin) == 1).then(filled(value.str.replace_all(r"\\(.)", "$1")))
@@ -63,7 +63,7 @@ def _begun(feed: Feed, settings: Settings) -> Stream:
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    # CEF's head has a name and a severity more; a name may hold an escaped bar.
+    # CEF's header also has a name and a severity; a name may contain an escaped bar.
     rest, is_cef = pl.col("rest"), pl.col("form") == "CEF"
     name = pl.when(is_cef).then(rest.str.extract(rf"^({_PART})\|"))
     severity = (

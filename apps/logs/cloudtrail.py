@@ -55,7 +55,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _events(path: Path) -> Iterator[bytes]:
-    """Each event of a file: of those in a document's ``Records``, or those on lines of their own."""
+    """Yield each event of a file: events in a document's ``Records``, or events on separate lines."""
     try:
         parsed: Any = json.loads(b"\n".join(lines_of(path)))
     except ValueError:
@@ -69,7 +69,7 @@ def _events(path: Path) -> Iterator[bytes]:
 
 
 def _split(line: bytes) -> Iterator[bytes]:
-    """A line's event, or those of its ``Records``; what can't be read goes on as it is."""
+    """Yield a line's event, or the events of its ``Records``; an unreadable line is passed on unchanged."""
     try:
         parsed = json.loads(line)
     except ValueError:

@@ -1,11 +1,11 @@
-"""The columns that rows of every format have, and what is read out of text that people write.
+"""The columns of rows in every format, and the parsing of free text.
 
-`host` is who wrote a record: a server, a service, a log; `address` and `user` are who sent the request,
-`operation` is what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong,
-`refused` how many logins were refused, `missing` is 1 if what was asked for isn't there or isn't for whoever
-asked, `bytes` and `seconds` what it took. `term` is what a record is like,
-told apart from others by few values: a new one is news. `at` is its own time, `sign` what a line about a
-login is a sign of (`daemon_texts.Sign`), `connection` the process of a daemon that has one for each.
+`host` is the origin of a record: a server, a service, a log; `address` and `user` sent the request,
+`operation` is the request, `status` its outcome, a code or a level. `failed` is 1 if it failed, `refused` the
+number of refused logins, `missing` is 1 if the requested object doesn't exist or is forbidden to the client,
+`bytes` and `seconds` are the size and duration. `term` is the kind of a record, with few different values, so
+that a new value is news. `at` is its own time, `sign` what a line says about a login (`daemon_texts.Sign`),
+`connection` the process of a daemon that has one per connection.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ COLUMNS = {
 }
 
 LOGINS = {"probes": "yes"}
-"""Whether clients count as refused that a daemon sent away before they tried to log in: scanners, and whoever
-only looks whether the port is open."""
+"""Whether clients count as refused if a daemon rejected them before they tried to log in: scanners, and
+clients that only check whether the port is open."""
 
 _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
 _FROM = rf"\b(?:from|by) \[?({_ADDRESS})\b"
@@ -50,17 +50,17 @@ _MASKS = (
     (r"(?:^|\b)/[\w.@+-]+(?:/[\w.@+-]*)+", "<path>"),
     (r"[\w-]*\d[\w-]*(?:\.[\w-]*\d[\w-]*)*", "<n>"),
 )
-"""What changes from one message to the next, as Drain has it, from the longest forms to the shortest."""
+"""The variable parts of messages, as in Drain, from the longest forms to the shortest."""
 _LONGEST = 200
 _MAPPED = r"^::[fF]{4}:(\d{1,3}(?:\.\d{1,3}){3})$"
-"""An address of IPv4 as servers of both versions write it."""
+"""An IPv4 address as dual-stack servers write it."""
 
 
 def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
-    """Rows in the columns of every format; those that are not given are null, and so is text that is empty.
+    """Convert rows to the common columns; missing columns and empty texts are null.
 
-    Lines of a connection that name no address are of the one that others of it name. ``--set terms=…`` takes
-    another column's values for terms. Raises `ValueError` for one that there isn't.
+    Lines of a connection without an address get the address that its other lines name. ``--set terms=…``
+    uses another column's values as terms. Raises `ValueError` for an unknown column.
     """
     texts = [name for name, kind in COLUMNS.items() if kind == pl.String()]
     if (terms := settings["terms"]) and terms not in texts:
@@ -79,7 +79,7 @@ def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
 
 
 def of_connections(rows: Stream, settings: Settings) -> Stream:
-    """Rows whose lines about a login without an address have the one that others of their connection name."""
+    """Fill missing addresses of lines about a login from other lines of their connection."""
     sign = pl.col("sign").fill_null("")
     nobody = sign.is_in(["ended", "probe"]) & pl.col("address").is_null()
     uncounted = nobody | (sign == "context") | ((sign == "probe") & (settings["probes"] == "no"))
@@ -88,7 +88,7 @@ def of_connections(rows: Stream, settings: Settings) -> Stream:
 
 
 def as_time(time: pl.Expr, types: Mapping[str, Any]) -> pl.Expr:
-    """A stream's time as a point in time; null for text of a form that is rare."""
+    """Convert a stream's time to a timestamp; null for text in a rare form."""
     kind = pl.LazyFrame(schema=types).select(time).collect_schema().dtypes()[0]
     if kind != pl.String:
         return time.cast(pl.Datetime("us", "UTC"))
@@ -101,9 +101,9 @@ def as_time(time: pl.Expr, types: Mapping[str, Any]) -> pl.Expr:
 
 
 def login_columns(message: pl.Expr) -> dict[str, pl.Expr]:
-    """The columns about logins, of rows that `logins.WithLogins` decoded.
+    """Return the columns about logins, for rows that `logins.WithLogins` decoded.
 
-    A message that is about a refused login in no text that is known blames nobody.
+    A message about a refused login in an unknown text has no address.
     """
     sign = pl.col("login_sign")
     return {
@@ -116,12 +116,12 @@ def login_columns(message: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def filled(text: pl.Expr) -> pl.Expr:
-    """Text that is there; null where it is empty."""
+    """Replace empty text by null."""
     return pl.when(text != "").then(text)
 
 
 def failed_status(status: pl.Expr, settings: Settings) -> pl.Expr:
-    """Whether a status of HTTP is one of failure: from ``--set errors=…`` on."""
+    """Whether an HTTP status is a failure: at least ``--set errors=…``."""
     try:
         least = int(settings["errors"])
     except ValueError:
@@ -132,7 +132,7 @@ def failed_status(status: pl.Expr, settings: Settings) -> pl.Expr:
 
 
 def failed_level(level: pl.Expr) -> pl.Expr:
-    """Whether a level is one of failure: a word, a number of syslog (up to 3), or one of pino (from 50)."""
+    """Whether a level is a failure: a word, a syslog number (up to 3), or a pino number (from 50)."""
     number = level.cast(pl.Int64, strict=False)
     counted = pl.when(number >= 10).then(number >= 50).otherwise(number <= 3)
     return pl.coalesce(counted, level.str.to_lowercase().is_in(_LEVELS))
@@ -144,19 +144,19 @@ def failed_text(message: pl.Expr) -> pl.Expr:
 
 
 def address_in(message: pl.Expr) -> pl.Expr:
-    """The address that a message says something came from."""
+    """Extract the address of origin from a message."""
     return pl.coalesce(message.str.extract(_FROM), message.str.extract(_REMOTE))
 
 
 def user_in(message: pl.Expr) -> pl.Expr:
-    """The user that a message is about."""
+    """Extract the user from a message."""
     return pl.coalesce(message.str.extract(_OF_USER), message.str.extract(_USER))
 
 
 def template(message: pl.Expr) -> pl.Expr:
-    """A message without what changes from one to the next: addresses, hosts, numbers, users, quoted text.
+    """Remove the variable parts of a message: addresses, hosts, numbers, users, quoted text.
 
-    Of several lines the first counts. It looks at one message only, so that it is the same on every worker.
+    Only the first line counts. The result depends on this message only, so it is the same on every worker.
     """
     text = message.str.splitn("\n", 2).struct.field("field_0").str.slice(0, _LONGEST)
     for pattern, instead in _MASKS:

@@ -1,9 +1,9 @@
-"""What daemons write about logins that they refuse, from the first to the last character of a line.
+"""Patterns of daemons' messages about refused logins, from the first to the last character of a line.
 
-An attacker chooses the user that a daemon writes into its log, and much else: a user such as
-``x from 192.0.2.66 port 22 ssh2`` makes a line that names two addresses. So each text is a daemon's own,
-anchored at both ends; what others may have chosen is matched greedily up to the last place where the
-daemon goes on by itself. Where that leaves two readings, the line names nobody (`DaemonText.single`).
+An attacker chooses the user name that a daemon logs, and much else: a user such as ``x from 192.0.2.66 port
+22 ssh2`` makes a line that names two addresses. So each pattern is a daemon's own text, anchored at both
+ends; client-chosen text is matched greedily up to the last place where the daemon's own text continues. If
+two interpretations remain, the line has no address (`DaemonText.single`).
 
 The texts are those of the daemons' sources: OpenSSH's auth.c, auth2*.c, auth-pam.c, packet.c, kex.c and
 sshd.c, pam_unix, Postfix's smtpd and postscreen, Dovecot's auth and login processes, Courier, Exim, Sendmail,
@@ -19,12 +19,11 @@ from typing import Literal
 import polars as pl
 
 Sign = Literal["failed", "announced", "ended", "probe", "context"]
-"""What a line is a sign of.
+"""The meaning of a line.
 
-``failed`` is a refused attempt. ``announced`` says beforehand that one will fail (no such user), ``ended``
-that a connection ended without a login: of attempts that were written down already, they are no further ones.
-``probe`` is a client that the daemon sent away before it tried to log in. ``context`` only names the
-address.
+``failed`` is a refused attempt. ``announced`` says in advance that one will fail (no such user), ``ended``
+that a connection ended without a login: these are not additional attempts if the attempt is logged already.
+``probe`` is a client that the daemon rejected before it tried to log in. ``context`` only names the address.
 """
 
 SIGNS: tuple[Sign, ...] = ("failed", "announced", "ended", "probe", "context")
@@ -43,11 +42,11 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class DaemonText:
-    """What a daemon writes, from its first to its last character.
+    """A daemon's message, from its first to its last character.
 
-    `programs` matches the program's name, empty where a log names none. In `pattern`, ``<address>`` is an
-    address or a host's name, ``<ip>`` an address, ``<user>`` what a client may have chosen. With `unlike` in
-    it a line is another text; with `single` more than once in it, it names no address that is sure.
+    `programs` matches the program's name, empty if a log has none. In `pattern`, ``<address>`` is an address
+    or a host name, ``<ip>`` an address, ``<user>`` client-chosen text. A line that contains `unlike` is
+    another message; in a line that contains `single` more than once, the address is not certain.
     """
 
     programs: str
@@ -58,14 +57,14 @@ class DaemonText:
 
     @property
     def expression(self) -> str:
-        """The pattern as a regular expression of Rust's, with the groups ``address`` and ``user``."""
+        """The pattern as a Rust regular expression, with the groups ``address`` and ``user``."""
         text = self.pattern
         for name, part in _PARTS.items():
             text = re.sub(rf"(?<!\?P){name}", part.replace("\\", r"\\"), text)
         return f"(?s){text}"
 
     def matches(self, text: pl.Expr) -> pl.Expr:
-        """Whether a line is of this text."""
+        """Whether a line matches this text."""
         is_one = text.str.contains(self.expression)
         return is_one & ~text.str.contains(self.unlike) if self.unlike else is_one
 
@@ -75,7 +74,7 @@ _SSH = r"^(?:\[sshd\]:? )?(?:kernel:\[ *[\d.]+\]: )?(?:\[ID \d+ \w+\.\w+\] )?(?:
 _OF_KEY = r" port \d+ ssh\d: "
 
 _SSH_TEXTS = (
-    # auth.c, auth_log(): a key's text, which names what its owner chose, stands behind the address.
+    # auth.c, auth_log(): a key's text, which includes a client-chosen comment, comes after the address.
     ("Failed (?:none|publickey) for [^ ]+ from <address>(?: port \\d+)?(?: ssh\\d?)?(?:: .*)?$", "context"),
     ("Failed \\S+ for (?:(?:invalid|illegal) user )?<user> from <address><end>", "failed", "", _OF_KEY),
     (
@@ -106,7 +105,7 @@ _SSH_TEXTS = (
     ("ROOT LOGIN REFUSED FROM <address><end>", "announced"),
     ("refused connect from .* \\(<address>\\)<end>", "probe"),
     ("maximum authentication attempts exceeded for (?:invalid user )?<user> from <address><end>", "ended"),
-    # packet.c: who the client says it is stands before the address.
+    # packet.c: the client-chosen name comes before the address.
     (
         "(?:Connection (?:closed|reset) by|Disconnected from|Connection from|Disconnecting)"
         " (?:authenticating|invalid) user <user> <address> port \\d+(?: timed out)?(?: \\[preauth\\])?\\s*$",
@@ -198,13 +197,13 @@ _RELAY = r"(?:[^\[\]]* ?)?\[(?:IPv6:)?<ip>\](?: \(may be forged\))?"
 
 TEXTS: tuple[DaemonText, ...] = (
     *(DaemonText(_SSHD, _SSH + pattern, sign, *more) for pattern, sign, *more in _SSH_TEXTS),  # type: ignore[arg-type]
-    # sshd says itself what PAM has said before.
+    # sshd itself repeats PAM's message.
     DaemonText(
         _SSHD, rf"^pam_\w+\(sshd:auth\): +authentication failure; {_RHOST}", "context", "", _TWO_HOSTS
     ),
     DaemonText(_SSHD, rf"^PAM \d+ more authentication failures?; {_RHOST}", "context", "", _TWO_HOSTS),
     DaemonText(r"\(pam_\w+\)$|^vsftpd", rf"^authentication failure; {_RHOST}", "failed", "", _TWO_HOSTS),
-    # With no remote user before it, the first host is PAM's own, whatever the user behind it is called.
+    # Without a remote user before it, the first host is PAM's own, whatever the following user name is.
     DaemonText(_ALL, rf"^{_PAM}{_FIRST_HOST}", "failed", "", r"(?:logname|tty)=\S* .*\brhost=.*\bruser="),
     DaemonText(_ALL, rf"^{_PAM}{_RHOST}", "failed", "", _TWO_HOSTS),
     DaemonText(
@@ -329,7 +328,7 @@ TEXTS: tuple[DaemonText, ...] = (
         r"(?:\[[^\[\]()]*\](?::\d+)?)?\)\s*$",
         "probe",
     ),
-    # What a sender is called stands before or behind the host; where it looks like one, there are two.
+    # The sender's name comes before or after the host; if it looks like a host, there are two.
     DaemonText(
         _EXIM,
         _EXIM_PID + r"(?:F=\S* )?H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)? (?:\w+=\S+ )*"
@@ -423,8 +422,8 @@ TEXTS: tuple[DaemonText, ...] = (
             (r"(?:LOG: +)?connection received: host=<ip> port=\d+", "context"),
         )
     ),
-    # A user name may contain ", client: ", so the last one counts, which the server wrote. A referrer is also
-    # the client's text, so in lines with one the first counts, if the name has no colon:
+    # A user name may contain ", client: ", so the last one counts, which the server wrote. A referrer is
+    # client-chosen as well, so in lines with a referrer the first one counts, if the name has no colon:
     # ngx_http_auth_basic_module cuts names there.
     *(
         DaemonText(r"^nginx$", rf"^{_NGINX}{pattern}, client: <ip>, server: .*$", "failed", "", unlike)
@@ -445,7 +444,7 @@ TEXTS: tuple[DaemonText, ...] = (
         r"(?:SSL handshaking|waiting for request), client: <ip>(?:, server: [^,]*)?\s*$",
         "probe",
     ),
-    # The server names the client before the message (`layouts`), or syslog's line does.
+    # The client is named before the message by the server (`layouts`) or in the syslog line.
     *(DaemonText(r"^apache$", rf"^{pattern}$", sign) for pattern, sign in _APACHE_TEXTS),
     *(
         DaemonText(r"^(?:apache2?|httpd)(?:/\S*)?$", rf"^{_APACHE_CLIENT}{pattern}$", sign)

@@ -1,4 +1,4 @@
-"""Events in JSON whose shape says what they are: Kubernetes' audit, Suricata's EVE, Windows' event log."""
+"""JSON events recognised by their shape: Kubernetes' audit, Suricata's EVE, Windows' event log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _kubernetes(feed: Feed) -> Stream:
 
 
 def _kubernetes_rows(feed: Feed, settings: Settings) -> Stream:
-    """A request has an event for each stage; its answer is in the last."""
+    """Read rows. A request has an event for each stage; the response is in the last."""
     code, verb = member("responseStatus.code"), member("verb")
     is_last = member("stage").is_in(["ResponseComplete", "Panic"]).fill_null(False)
     resource = pl.concat_str(
@@ -132,7 +132,7 @@ _WINDOWS = tuple(
     )
 )
 _REFUSED = ("4625", "4771", "4776", "529", "530", "531", "532", "533", "534", "535", "539", "18456")
-"""A logon that failed: in general, by Kerberos, by NTLM; Windows 2003's events; SQL Server's."""
+"""Failed logons: in general, by Kerberos, by NTLM; Windows 2003's events; SQL Server's."""
 _ONLY_IF_WRONG = ("4776",)
 _WORDS = {
     "1": "critical",
@@ -150,7 +150,7 @@ def _windows(feed: Feed) -> Stream:
 
 def _windows_rows(feed: Feed, settings: Settings) -> Stream:
     data = {name: first_of(paths) for name, paths in _DATA.items()}
-    # A number may be an object with attributes beside it, and a status is 0x0 where all went well.
+    # A number may be an object with attributes, and a status is 0x0 for success.
     number = first_of(_ID).str.extract(r"(\d+)\D*$")
     text, level = first_of(_TEXT).str.replace(r"(?s)\r?\n.*", ""), first_of(_LEVEL)
     word = level.replace(_WORDS).str.to_lowercase()

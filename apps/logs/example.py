@@ -1,4 +1,4 @@
-"""A made-up web server, for demos."""
+"""A fictional web server, for demos."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SCANNER, _GUESSER = "sqlmap/1.8", "198.51.100.23"
 
 
 def messages(seed: int, now_ms: int) -> Iterator[Message]:
-    """Requests, one every two seconds or so, from four hours before now on.
+    """Yield requests, about one every two seconds, from four hours before now on.
 
     An hour ago a quarter of them failed for ten minutes; half an hour ago an address guessed passwords, and a
-    scanner came that was never there before.
+    previously unseen scanner appeared.
     """
     dice = random.Random(seed)
     second = -float(_HOURS * _HOUR)

@@ -1,4 +1,4 @@
-"""The formats of logs, from those that are known by most to the one that takes any JSON."""
+"""The formats of logs, from the most specific to those for any JSON and any text."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ from .zeek import ZEEK, ZEEK_JSON
 
 _IN_JSON = (OTLP, KUBERNETES_AUDIT, EVE, WINDOWS, CLOUDTRAIL, ZEEK_JSON, JSON_LINES)
 FORMATS = (ACCESS, HAPROXY, AUDITD, CEF, W3C, LINES, SYSLOG, ZEEK, *_IN_JSON, TEXT_LINES)
-"""In the order in which they are tried on a recording; a live run takes the first unless you name another."""
+"""A recording is tried against them in this order. A live run defaults to the first."""

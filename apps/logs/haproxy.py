@@ -1,4 +1,4 @@
-"""HAProxy's logs: of HTTP, of TCP, and of connections that failed, plain or behind a head of syslog."""
+"""HAProxy's logs: HTTP, TCP, and failed connections, plain or after a syslog header."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .web_requests import missing_paths, refused_requests
 from .years import YEAR, timed_by_year
 
 USUAL = {"zone": "UTC", **YEAR}
-"""The zone of its times, which name none, and the year of those before them."""
+"""The zone of its times, which don't contain one, and the year of syslog times."""
 
 PATTERN = (
     rf"^(?:{HEAD}haproxy(?:\[\d+\]:?| \S+ \S+ (?:-|\[.*?\])|:) )?"

@@ -1,4 +1,4 @@
-"""Logs in JSON, an object a line: ECS, logstash, nginx, pino, zap, Caddy, GELF, journald, programs' own."""
+"""Logs in JSON, one object per line: ECS, logstash, nginx, pino, zap, Caddy, GELF, journald, custom ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ USUAL: Mapping[str, str] = {
     "agent": "user_agent.original,user_agent,http_user_agent,agent,userAgent,req.headers.user-agent,"
     "request_User-Agent,request.headers.User-Agent",
 }
-"""The members that are looked for, in this order; a path with dots leads into objects or is one name."""
+"""The members to try, in this order; a path with dots leads into objects or is a single name."""
 
 
 def _paths(settings: Settings) -> dict[str, list[str]]:
@@ -57,7 +57,7 @@ def _begun(feed: Feed, settings: Settings) -> Stream:
         raise ValueError("--set time=: name the member, or several with commas between, that hold the time")
     every = [path for some in paths.values() for path in some]
     said = {name: first_of(paths[name]) for name in ("program", "process", "host", "message")}
-    # Whoever writes a message without a program is no daemon whose texts are known, but for PostgreSQL.
+    # A message without a program isn't from a daemon with known texts, except for PostgreSQL.
     postgres = pl.when(member("error_severity").is_not_null() & member("backend_type").is_not_null())
     said["program"] = pl.coalesce(said["program"], postgres.then(pl.lit("postgres")), pl.lit("-"))
     said["message"] = _text_of_bytes(said["message"])
@@ -66,7 +66,7 @@ def _begun(feed: Feed, settings: Settings) -> Stream:
 
 
 def _text_of_bytes(message: pl.Expr) -> pl.Expr:
-    """A message, also where journald writes it as a list of bytes because not all of them can be read."""
+    """Return a message, even if journald writes it as a list of bytes because it isn't valid text."""
     listed = message.str.contains(r"^\[\d+(?:, ?\d+)*\]$").fill_null(False)
     values = pl.when(listed).then(message).str.strip_chars("[]").str.replace_all(" ", "", literal=True)
     decoded = values.str.split(",").list.eval(
@@ -87,7 +87,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         pl.col(name).cast(pl.Float64, strict=False) / parts
         for name, parts in (("seconds", 1), ("milliseconds", 1e3), ("nanoseconds", 1e9))
     ]
-    # A request is like others of its method and answer, whatever its path.
+    # A request's kind is its method and status, whatever its path.
     like = pl.coalesce(template(message), pl.when(pl.col("method").is_null()).then("operation"))
     logins = login_columns(pl.lit(None, pl.String))
     for name in ("address", "user"):
@@ -107,7 +107,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         failed=failed_status(code, settings).fill_null(False) | failed_level(level).fill_null(False),
         bytes=whole(pl.col("bytes")),
         seconds=pl.coalesce(*length),
-        # Caddy has a list of each header.
+        # Caddy has a list for each header.
         agent=pl.col("agent").str.replace(r'^\["(.*)"\]$', "$1"),
         message=message,
         term=pl.concat_str(level, pl.col("method"), like, code, ignore_nulls=True, separator=" "),
@@ -119,7 +119,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def is_object(line: bytes) -> bool:
-    """Whether a line is an object of JSON."""
+    """Whether a line is a JSON object."""
     try:
         return isinstance(loads(line), dict)
     except (ValueError, RecursionError):

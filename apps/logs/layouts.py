@@ -1,8 +1,7 @@
-"""The layouts of lines that programs write: where in them time, level, program and message are.
+"""Layouts of programs' log lines: the places of time, level, program and message.
 
-A layout is a regular expression of Rust's with named groups, anchored at the beginning. Of several the first
-that a line matches is used, so those that say more stand before those that say less. `read_layouts` reads
-others from a file.
+A layout is a Rust regular expression with named groups, anchored at the beginning. The first layout that
+matches a line is used, so more specific ones come first. `read_layouts` reads further ones from a file.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 import polars as pl
 
 GROUPS = ("time", "epoch", "host", "program", "process", "level", "client", "user", "message")
-"""The groups that mean something; others are only matched."""
+"""The groups with a meaning; others are only matched."""
 
 _LEVEL = (
     r"(?P<level>(?i:trace|verbose|debug|info|information|notice|warn|warning|error|err|severe|fatal|critical"
@@ -29,18 +28,18 @@ _CTIME = r"(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d(?:\.\d+)
 _LOGGER = r"(?P<program>[\w.$/-]+)"
 _MESSAGE = r"(?P<message>.*)$"
 TAI64N = ":tai64n"
-"""The time format of daemontools: hexadecimal digits of seconds since 1970 and nanoseconds."""
+"""The time format of daemontools: seconds since 1970 and nanoseconds in hexadecimal."""
 ISO = ""
-"""The time format of ISO 8601, with a blank or a T, a comma or a point."""
+"""The time format ISO 8601, with a blank or a T, a comma or a point."""
 
 
 @dataclass(frozen=True)
 class LineLayout:
     """A layout of lines: its name, its expression, and how its time is written.
 
-    `time` is a format as of strftime, or empty for ISO 8601; it isn't needed if a group ``epoch`` holds
-    a number since 1970, which is in s, ms, µs or ns by its size. A time without a year is read as in syslog.
-    `program` is who writes such lines, if they don't say it themselves.
+    `time` is a strftime format, or empty for ISO 8601; it isn't needed if a group ``epoch`` has a number
+    since 1970, which is in s, ms, µs or ns by its size. A time without a year is read as in syslog. `program`
+    is the program that writes such lines, if they don't contain it.
     """
 
     name: str
@@ -50,12 +49,12 @@ class LineLayout:
 
     @property
     def expression(self) -> str:
-        """Its regular expression, in which a dot matches the ends of lines as well."""
+        """The regular expression, in which a dot also matches line endings."""
         return f"(?s){self.pattern}"
 
     @property
     def has_year(self) -> bool:
-        """Whether its times say the year."""
+        """Whether its times contain the year."""
         return self.time in (ISO, TAI64N) or any(
             code in self.time for code in ("%Y", "%y", "%F", "%s", "%D", "%G", "%c", "%+")
         )
@@ -69,7 +68,7 @@ UNSURE = (
     ),
 )
 
-"""Layouts of lines that may be of another format as well."""
+"""Layouts of lines that may also belong to another format."""
 
 LAYOUTS = (
     LineLayout(
@@ -219,10 +218,10 @@ LAYOUTS = (
 
 
 def read_layouts(path: str | Path) -> tuple[LineLayout, ...]:
-    """Layouts of one's own, from a TOML file with ``[[layout]]`` for each of them.
+    """Read user-defined layouts from a TOML file with a ``[[layout]]`` for each.
 
-    Each has a `pattern` with named groups, ``(?<time>…)`` among them, and may have `name`, `time` (a format
-    as of strftime) and `program`. Raises `ValueError`, naming the file and what is wrong, and `OSError`.
+    Each has a `pattern` with named groups, including ``(?<time>…)``, and may have `name`, `time` (a strftime
+    format) and `program`. Raises `ValueError`, naming the file and what is wrong, and `OSError`.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile("w", suffix=".toml") as file:
@@ -255,7 +254,7 @@ def _layout(entry: dict[str, Any], where: str) -> LineLayout:
 
 
 def own_layout(pattern: str, time: str, where: str, name: str | None = None, program: str = "") -> LineLayout:
-    """A layout of one's own. Raises `ValueError`, naming where it is from, for one that can't be read."""
+    """Make a user-defined layout. Raises `ValueError`, naming its origin, if it is invalid."""
     try:
         groups = pl.Series([""]).str.extract_groups(pattern).dtype
     except pl.exceptions.PolarsError as error:

@@ -1,4 +1,4 @@
-"""Refused logins in what programs wrote: who came, as whom, and what a line is a sign of."""
+"""Find refused logins in programs' lines: the address, the user, and the meaning of a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANY_REFUSAL = (
     r"|invalid (?:password|credentials)|(?:incorrect|bad|wrong) password|authentication failed"
     r"|authentication failure;"
 )
-"""What programs write whose texts aren't known: it counts, but nobody is blamed for it."""
+"""Texts of unknown programs: they count, but without an address."""
 _CUT = r"^auth(?:-worker)?\([^)]*$"
 _A_PROCESS_EACH = r"^(?:sshd(?:-session|-auth)?|postgres(?:ql)?)$"
 _SAID_AGAIN = r"^pam_\w+\(sshd:|^PAM \d+ more "
@@ -28,11 +28,11 @@ LOGIN_COLUMNS = {
     "login_sign": pl.String(),
     "login_times": pl.Int64(),
 }
-"""Who came, as whom, what the line is a sign of, and how often it says so."""
+"""The address, the user, the kind of attempt, and how often the line reports it."""
 
 
 def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
-    """The columns `LOGIN_COLUMNS` of lines that programs wrote; null in those that are about no login.
+    """Return the columns `LOGIN_COLUMNS` for programs' lines; null in lines that aren't about a login.
 
     >>> line = "Failed password for invalid user x from 192.0.2.66 from 198.51.100.7 port 22 ssh2"
     >>> find_logins(pl.Series(["sshd", "app"]), pl.Series([line, line])).rows()
@@ -42,7 +42,7 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
     times = repeated.field("1").cast(pl.Int64)
     texts = repeated.field("2").zip_with(times.is_not_null(), message)
     program = program.fill_null("")
-    # Dovecot's own lines have colons between the brackets behind the program's name.
+    # Dovecot's own lines have colons between the brackets after the program's name.
     cut = program.str.contains(_CUT)
     if cut.any():
         texts = (program + ":" + texts).zip_with(cut, texts)
@@ -73,7 +73,7 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
 
 
 def _read(text: DaemonText, lines: pl.DataFrame) -> pl.DataFrame:
-    """The columns of lines that are of a text."""
+    """Return the columns of lines that match a text."""
     groups = pl.col("text").str.extract_groups(text.expression).struct
     address = groups.field("address") if "(?P<address>" in text.expression else pl.lit(None)
     user = groups.field("user") if "(?P<user>" in text.expression else pl.lit(None)
@@ -93,7 +93,7 @@ def _columns(lines: pl.DataFrame, address: pl.Expr, user: pl.Expr, sign: str) ->
 
 
 def _grouped(texts: tuple[DaemonText, ...]) -> list[tuple[str, list[DaemonText]]]:
-    """Texts by the programs that write them, in their order."""
+    """Group texts by the programs that write them, in order."""
     groups: dict[str, list[DaemonText]] = {}
     for text in texts:
         groups.setdefault(text.programs, []).append(text)
@@ -105,10 +105,11 @@ _BY_PROGRAM = _grouped(TEXTS)
 
 @dataclass(frozen=True)
 class WithLogins:
-    """A `Decoder` that adds `LOGIN_COLUMNS` to the columns of another, from what its rows say.
+    """A `Decoder` that adds `LOGIN_COLUMNS` to the columns of another decoder.
 
-    The expressions give the program, its process, its host and the message of a row. `connection` names the
-    process of a daemon that has one for each connection: of such a connection one line may name the address.
+    The expressions return the program, its process, its host and the message of a row. `connection` names the
+    process of a daemon that has one per connection: only one line of such a connection may contain the
+    address.
     """
 
     inner: Decoder
@@ -117,7 +118,7 @@ class WithLogins:
     host: pl.Expr = field(default_factory=lambda: pl.col("host"))
     message: pl.Expr = field(default_factory=lambda: pl.col("message"))
     version: ClassVar[int] = 1
-    """Counts up with the texts that are known."""
+    """Increased whenever the known texts change."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -125,7 +126,7 @@ class WithLogins:
         return {**self.inner.schema, **LOGIN_COLUMNS, "connection": pl.String()}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         decoded = self.inner.decode(messages)
         each = pl.when(self.program.str.contains(_A_PROCESS_EACH)).then(self.process)
         said = decoded.frame.select(

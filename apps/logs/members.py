@@ -1,7 +1,7 @@
-"""Text of members of JSON objects, wherever in them it stands and whatever its type.
+"""The text of members of JSON objects, at any place and of any type.
 
-Logs in JSON agree on neither names nor types: a status is 404 or "404", a host is a name or an object with a
-name in it. So the decoder reads members as raw JSON, which is then turned into text.
+JSON logs use different names and types: a status is 404 or "404", a host is a name or an object with a name.
+So the decoder reads members as raw JSON, which is then converted to text.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ _NUMBER = r"^\d+(?:\.\d*)?(?:[eE][+]?\d+)?$"
 def begun(
     feed: Feed, paths: Iterable[str], time: pl.Expr, wrap: Callable[[Decoder], Decoder] = lambda one: one
 ) -> Stream:
-    """A stream of JSON objects with the members that these paths begin with, and this event time.
+    """Make a stream of JSON objects with the members at the beginning of these paths, and this event time.
 
-    `wrap` may put a decoder around theirs.
+    `wrap` may wrap the decoder.
     """
     names = {name: pl.Binary() for path in paths for name in (path, path.split(".")[0])}
     return feed.stream(wrap(json(names)), time=time)
 
 
 def member(path: str) -> pl.Expr:
-    """The text of the member at a path such as ``user.name``, which may also be one name with a dot in it."""
+    """Return the text of the member at a path such as ``user.name``, which may also be a name with a dot."""
     whole, (first, *rest) = _text(path, "$"), path.split(".")
     inside = "$" + "".join(f"['{name}']" for name in rest)
     return pl.coalesce(whole, _text(first, inside)) if rest else whole
 
 
 def first_of(paths: Iterable[str]) -> pl.Expr:
-    """The first of these members that is there and not empty; null if there is none."""
+    """Return the first of these members that is neither missing nor empty, or null."""
     candidates = [pl.when(~member(path).is_in(["", "-"])).then(member(path)) for path in paths]
     return pl.coalesce(*candidates) if candidates else pl.lit(None, pl.String)
 
 
 def moment(text: pl.Expr) -> pl.Expr:
-    """Text that holds a time, as ISO 8601, which streams read.
+    """Convert text with a time to ISO 8601, which streams read.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, by their size; dates may have
-    slashes, or be as web servers write them.
+    slashes, or the format of web servers.
     """
     number = pl.when(text.str.contains(_NUMBER)).then(text).cast(pl.Float64)
     micros = (
@@ -67,7 +67,7 @@ def moment(text: pl.Expr) -> pl.Expr:
 
 
 def whole(text: pl.Expr) -> pl.Expr:
-    """Text as a whole number; null where it is not one."""
+    """Convert text to an integer; null if it isn't one."""
     return text.cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False)
 
 

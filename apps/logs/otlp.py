@@ -1,7 +1,7 @@
-"""OpenTelemetry's logs as JSON: a batch of records a message, by resources and scopes.
+"""OpenTelemetry's logs as JSON: each message is a batch of records, by resources and scopes.
 
-A message counts in the window of its first record: batches are of a few seconds. Those of a recording that
-reach from one minute into another are cut there, so that its figures are exact.
+A message counts in the window of its first record, because batches cover a few seconds. In recordings,
+batches that extend into another minute are split there, so that results are exact.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BATCH = {
 }
 
 _LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
-"""Of four numbers each, from 1 on."""
+"""The names of levels, with four numbers each, from 1 on."""
 _ERROR = 17
 
 _OF_RESOURCE = {"host": ("service.name", "host.name", "k8s.pod.name")}
@@ -58,7 +58,7 @@ _OF_RECORD = {
     "seconds": ("http.server.request.duration", "duration", "duration_s"),
     "agent": ("user_agent.original", "http.user_agent"),
 }
-"""The attributes that are looked for, by OpenTelemetry's semantic conventions of now and of before."""
+"""The attributes to read, by OpenTelemetry's current and earlier semantic conventions."""
 
 _TEXTS = (*_OF_RESOURCE, *_OF_RECORD, "level", "message")
 
@@ -84,11 +84,11 @@ class OtlpLogs:
         return {}
 
     def definition(self) -> dict[str, Any]:
-        """Nothing but its columns, which stand beside it."""
+        """Return an empty definition, because the columns describe it."""
         return {}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         decoded = self._json.decode(messages)
         rows = decoded.frame.lazy().with_row_index("row").explode("resourceLogs")
         rows = rows.with_columns(pl.col("resourceLogs").struct.unnest()).explode("scopeLogs")
@@ -117,12 +117,12 @@ class OtlpLogs:
 
 
 def _number(column: pl.Expr) -> pl.Expr:
-    """A whole number, which stands as one or as a string of one."""
+    """Convert an integer, which may be written as a string."""
     return column.cast(pl.String).str.strip_chars('"').cast(pl.Int64, strict=False)
 
 
 def _value(column: pl.Expr) -> pl.Expr:
-    """The text of a value that names its type, as JSON where it is a list or a map."""
+    """Return the text of a typed value, as JSON for a list or a map."""
     text = column.cast(pl.String)
     kinds = ("stringValue", "intValue", "doubleValue", "boolValue", "kvlistValue", "arrayValue", "bytesValue")
     return pl.coalesce(*(text.str.json_path_match(f"$.{kind}") for kind in kinds))
@@ -170,7 +170,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _cut(line: bytes) -> Iterator[bytes]:
-    """A batch as it is, or cut where a minute ends; what can't be read goes on as it is."""
+    """Yield a batch, split at the end of a minute; an unreadable one is passed on unchanged."""
     try:
         records = [
             (record, scope, resource)

@@ -1,4 +1,4 @@
-"""Lines that one regular expression describes, with the times and the head of syslog that they may have."""
+"""Lines matched by a single regular expression, with times and an optional syslog header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = (
     r"(?:<\d{1,3}>)?(?:1 )?(?:(?P<head_day>[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d)"
     r"|(?P<head_time>\d{4}-\d\d-\d\d[T ]\S+)):? (?:(?P<head_host>[^\s:]*[^\s:\[\]]) )?"
 )
-"""A head of syslog up to the program's name."""
+"""A syslog header up to the program's name."""
 
 _UTC = pl.Datetime("us", "UTC")
 _SHOWN = 60
@@ -31,10 +31,10 @@ _DAY = "%b %d %H:%M:%S"
 
 @dataclass(frozen=True)
 class PatternedLines:
-    """A `Decoder` of lines that match one expression of Rust's; its named groups are the columns, all text.
+    """A `Decoder` of lines that match a Rust regular expression; its named groups are the columns, all text.
 
-    `time` is read from the groups of that name by `formats`, the first that fits; groups ``head_day`` and
-    ``head_time`` (`HEAD`) serve where a line has no time itself. Times without a zone are of `zone`.
+    `time` is read from the group of that name by the first of `formats` that fits; the groups ``head_day``
+    and ``head_time`` (`HEAD`) are used if a line has no time itself. Times without a zone are in `zone`.
     """
 
     name: str
@@ -42,11 +42,11 @@ class PatternedLines:
     formats: tuple[str, ...]
     zone: str = "UTC"
     within: str = ""
-    """An expression whose first group finds the time in the group ``rest``, if no group is the time."""
+    """An expression whose first group is the time within the group ``rest``, if there is no group for it."""
 
     @property
     def expression(self) -> str:
-        """Its regular expression, in which a dot matches the ends of lines as well."""
+        """The regular expression, in which a dot also matches line endings."""
         return f"(?s){self.pattern}"
 
     @property
@@ -61,7 +61,7 @@ class PatternedLines:
         return {**dict.fromkeys(self.groups, pl.String()), "time": _UTC}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         sent = pl.Series(messages.timestamp[rows]).cast(pl.Int64)
         sent_us = sent.set(sent < 0, None) * 1000

@@ -17,7 +17,7 @@ from .logins import WithLogins
 from .years import YEAR, timed_by_year
 
 USUAL = {"zone": "UTC", **YEAR}
-"""The zone of times that name none, and the year in which a recording begins."""
+"""The zone of times without one, and the year in which a recording begins."""
 
 _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 
@@ -35,7 +35,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         **login_columns(message),
         operation=pl.col("program"),
         status=level.replace({str(number): name for number, name in enumerate(_SEVERITIES)}),
-        # Lines of files have no severity.
+        # Lines in files have no severity.
         failed=pl.coalesce(failed_level(level), failed_text(message)),
         message=message,
         term=pl.concat_str(pl.col("program"), template(message), ignore_nulls=True, separator=": "),
@@ -43,12 +43,12 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """Lines whose times lack the year are stamped as if they were sent at the end of theirs."""
+    """Yield lines; those whose times lack the year are stamped as if sent at the end of their year."""
     return timed_by_year(_begun(NOWHERE, settings), path, settings)
 
 
 def _recognises(lines: list[bytes]) -> bool:
-    """Whether most lines are of syslog, and not of a layout whose level would be taken for a host."""
+    """Whether most lines are syslog, and not a layout whose level would be mistaken for a host."""
     if not reads(_begun(NOWHERE, USUAL), lines):
         return False
     sure = tuple(layout for layout in LAYOUTS if layout not in UNSURE)

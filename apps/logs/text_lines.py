@@ -1,4 +1,4 @@
-"""Lines of text as programs write them, each layout found out by itself, or by a layout of one's own."""
+"""Text lines of programs, with automatically recognised or user-defined layouts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .logins import WithLogins
 from .years import YEAR, yearly_stamps
 
 USUAL = {"zone": "UTC", **YEAR, "layouts": "", "pattern": "", "time": ""}
-"""The zone of times that name none, the year in which a recording begins that names none, and layouts of
-one's own: a file of them, or one by its expression and the format of its times."""
+"""The zone of times without one, the first year of a recording whose times have none, and user-defined
+layouts: a file of them, or a single one as its expression and time format."""
 
 _UTC = pl.Datetime("us", "UTC")
 _COLUMNS = tuple(name for name in GROUPS if name not in ("time", "epoch"))
@@ -38,13 +38,13 @@ _SINGLE_LETTERS = {"V": "verbose", "D": "debug", "I": "info", "W": "warning", "E
 _CONTINUED = re.compile(
     rb"\s|Caused by: |Traceback \(most recent|\.\.\. \d+ more|[\w.$]+(?:Error|Exception)\b(?!.* - )"
 )
-"""How lines begin that go on with what the line before says: of stack traces, and indented ones."""
+"""The beginnings of continuation lines: of stack traces, and indented lines."""
 _LONGEST = 65_536
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """A `Decoder` of lines with a time in them; `layouts` are tried in their order, line by line.
+    """A `Decoder` of lines with a time; `layouts` are tried in order, line by line.
 
     >>> one, other = b"2026-01-01 10:00:00,5 - app - ERROR - no disk", b"081109 203615 148 INFO dfs.Node: up"
     >>> result = TextLines().decode(Messages.of([one, other, b"?"]))
@@ -55,7 +55,7 @@ class TextLines:
     zone: str = "UTC"
     layouts: tuple[LineLayout, ...] = LAYOUTS
     version: ClassVar[int] = 1
-    """Counts up with the layouts that are known."""
+    """Increased whenever the known layouts change."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class TextLines:
         return {"time": _UTC, **dict.fromkeys(_COLUMNS, pl.String())}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         sent = pl.Series(messages.timestamp[rows]).cast(pl.Int64)
         numbers = pl.int_range(len(texts), dtype=pl.UInt32, eager=True)
@@ -86,7 +86,7 @@ class TextLines:
         return refusing(whole.drop("row"), rows, refused)
 
     def _read(self, layout: LineLayout, lines: pl.DataFrame) -> pl.DataFrame:
-        """The columns of lines that are of a layout; their time is null where it is none."""
+        """Return the columns of lines with a layout; invalid times are null."""
         groups = lines["text"].str.extract_groups(layout.expression).struct
         named = {name: groups.field(name) for name in groups.fields}
         nothing = pl.Series([None] * lines.height, dtype=pl.String)
@@ -140,12 +140,13 @@ class TextLines:
 
     @cached_property
     def needs_year(self) -> bool:
-        """Whether one of its layouts has times without a year."""
+        """Whether a layout has times without a year."""
         return any(not layout.has_year for layout in self.layouts)
 
 
 def _of_epoch(text: pl.Series) -> pl.Series:
-    """Times from numbers since 1970, in the unit that each number's size says (before the year 5138)."""
+    """Convert numbers since 1970 to times, in the unit implied by each number's size (before the year
+    5138)."""
     number = pl.col("number")
     unit = pl.when(number < 1e11).then(1e6).when(number < 1e14).then(1e3).when(number < 1e17).then(1.0)
     frame = pl.DataFrame({"number": text.cast(pl.Float64, strict=False)})
@@ -167,9 +168,9 @@ def _decoder(settings: Settings) -> TextLines:
 
 
 def _tai_times(text: pl.Series) -> pl.Series:
-    """Times of TAI64N, whose seconds are ahead of 1970's by 2 ** 62 and ten leap seconds.
+    """Convert TAI64N times, whose seconds are ahead of those since 1970 by 2 ** 62 and ten leap seconds.
 
-    As daemontools do, leap seconds since 1972 stay in. Source: https://cr.yp.to/libtai/tai64.html
+    As in daemontools, leap seconds since 1972 are included. Source: https://cr.yp.to/libtai/tai64.html
     """
     seconds = text.str.slice(8, 8).str.to_integer(base=16, strict=False) - 10
     nanos = text.str.slice(16, 8).str.to_integer(base=16, strict=False)
@@ -184,7 +185,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     message, program = pl.col("message"), pl.col("program")
     level = pl.col("level").replace(_SINGLE_LETTERS)
     logins = login_columns(message)
-    # Servers that name the client by itself write it where nobody else can.
+    # Servers with a separate client field write it where clients can't.
     for name in ("client", "user"):
         column = "address" if name == "client" else name
         logins[column] = pl.coalesce(
@@ -217,7 +218,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, each with those that go on with it."""
+    """Yield lines, each with its continuation lines."""
     record, size = list[bytes](), 0
     for line in lines:
         if record and size < _LONGEST and _CONTINUED.match(line):

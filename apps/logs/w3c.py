@@ -1,4 +1,4 @@
-"""W3C's extended log format, as IIS writes it: records below a ``#Fields`` header, or of its usual fields."""
+"""W3C's extended log format, as IIS writes it: records after a ``#Fields`` header, or with IIS's defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IIS = (
     "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) "
     "sc-status sc-substatus sc-win32-status time-taken"
 )
-"""The fields that IIS writes unless it is told otherwise."""
+"""The fields that IIS writes by default."""
 
 USUAL = {"fields": IIS}
 _READ = (
@@ -37,9 +37,9 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class W3cRecords:
-    """A `Decoder` of W3C's records: of `fields`, or of those that a ``#Fields`` line above a record names.
+    """A `Decoder` of W3C records with `fields`, or with those named by a ``#Fields`` line before a record.
 
-    Times are in UTC, as the format has them.
+    Times are in UTC, as the format requires.
 
     >>> text = b"#Fields: date time c-ip sc-status\\n2026-01-01 10:00:00 192.0.2.1 404"
     >>> found = W3cRecords(IIS).decode(Messages.of([text, b"2026-01-01 10:00:00 192.0.2.1 404"]))
@@ -57,7 +57,7 @@ class W3cRecords:
         return {**dict.fromkeys(_READ, pl.String()), "at": _UTC}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         parts = texts.str.extract_groups(r"(?s)^(?:#Fields: ([^\n]*)\n)?(.*)$").struct
         heads, lines = parts.field("1").fill_null(self.fields), parts.field("2")
@@ -117,7 +117,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _records(path: Path) -> Iterator[bytes]:
-    """Each record below the ``#Fields`` line that holds for it; other headers say nothing of one."""
+    """Yield each record after the ``#Fields`` line that applies to it; other headers don't matter."""
     head = b""
     for line in lines_of(path):
         if line.startswith(b"#Fields:"):

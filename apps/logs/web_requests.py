@@ -1,4 +1,4 @@
-"""What a web server's answer says about who asked: a refused login, or a look for what isn't there."""
+"""Classify web servers' responses: refused logins, and requests for missing paths."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ LOGIN_PATHS = (
     r"(?i)(?:^|/)(?:log[-_]?[io]n|signin|sign[-_]in|sessions?|auth(?:enticate|entication)?|oauth2?|token"
     r"|wp-login\.php|xmlrpc\.php|user/login|administrator|account/login|api/login)(?:[./?]|$)"
 )
-"""Paths where web applications take passwords."""
+"""Paths where web applications accept passwords."""
 
 _WORDPRESS = r"(?i)/wp-login\.php$"
 
 
 def refused_requests(method: pl.Expr, path: pl.Expr, status: pl.Expr) -> pl.Expr:
-    """Whether an answer refuses a login: 401; 403 for a POST or a path of logins; 200 for WordPress' form.
+    """Whether a response refuses a login: 401; 403 for a POST or a login path; 200 for WordPress' form.
 
-    Any other 403 is a page that is not for everybody, which a scanner finds and a visitor may.
+    Any other 403 is a restricted page, which scanners and ordinary visitors may find.
 
     >>> import polars as pl
     >>> rows = [("GET", "/a", "401"), ("GET", "/.env", "403"), ("POST", "/", "403"), ("GET", "/login", "200")]
@@ -31,7 +31,7 @@ def refused_requests(method: pl.Expr, path: pl.Expr, status: pl.Expr) -> pl.Expr
 
 
 def missing_paths(status: pl.Expr) -> pl.Expr:
-    """Whether an answer says that the path isn't there, or isn't for whoever asked.
+    """Whether a response says that the path is missing, or forbidden to the client.
 
     >>> import polars as pl
     >>> pl.Series("status", ["200", "404", "403", None]).to_frame().select(

@@ -1,4 +1,4 @@
-"""The years of recordings whose times name none."""
+"""The years of recordings whose times don't contain one."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ..app import Message, Settings
 from .lines import lines_of, timed
 
 YEAR = {"year": ""}
-"""The year in which a recording begins; without it, its last line is of the latest year that the file's own
-time and its 29ths of February allow."""
+"""The year in which a recording begins; without it, the last line is in the latest year that the file's
+modification time and any 29 February allow."""
 
 _NAMED = re.compile(rb"^(?:<\d{1,3}>)?([A-Z][a-z]{2}) +(\d{1,2}) \d{2}:")
 _NUMBERED = re.compile(rb"^\[?[IWEF]?(\d\d)[-./]?(\d\d) \d\d:\d\d:\d\d")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _HALF_A_YEAR = 183
 _BACK_OVER_NEW_YEAR = 368
-"""A line this many days of a year after the line before, in January, is of the year before."""
+"""A line this many days of the year after the previous line, in January, belongs to the previous year."""
 _LEAP_DAY = 31 + 29
 
 
 def timed_by_year(stream: Stream, path: Path, settings: Settings) -> Iterator[Message]:
-    """The messages of a recording, a line each, whose times may lack the year, the zone or both."""
+    """Yield the lines of a recording as messages; their times may lack the year, the zone or both."""
     stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
     yield from timed(stream, lines_of(path), stamps, settings["zone"])
 
 
 def yearly_stamps(path: Path, given: str, lines: Callable[[], Iterable[bytes]]) -> Iterator[int]:
-    """Stamps (ms) of a file's lines as if each was sent at the end of its year.
+    """Yield stamps (ms) of a file's lines as if each was sent at the end of its year.
 
     Raises `ValueError` for a given year that isn't one.
     """
@@ -43,9 +43,10 @@ def yearly_stamps(path: Path, given: str, lines: Callable[[], Iterable[bytes]]) 
 
 
 def _new_years(lines: Iterable[bytes]) -> Iterator[tuple[int, int | None]]:
-    """How many New Years lie between a file's first line and each line, and the line's day of the year.
+    """Yield the number of New Years between a file's first line and each line, and the line's day of the
+    year.
 
-    In the night of New Year, the lines of hosts in several zones alternate between two years.
+    On New Year's night, the lines of hosts in several zones alternate between two years.
     """
     new_years = last = 0
     for line in lines:
@@ -58,7 +59,7 @@ def _new_years(lines: Iterable[bytes]) -> Iterator[tuple[int, int | None]]:
 
 
 def _first_year(path: Path, given: str, lines: Iterable[bytes]) -> int:
-    """The year of a file's first line."""
+    """Return the year of a file's first line."""
     if given:
         if not re.fullmatch(r"\d{4}", given):
             raise ValueError(f"--set year must be a year, such as 2024, got {given}")
@@ -68,7 +69,7 @@ def _first_year(path: Path, given: str, lines: Iterable[bytes]) -> int:
         last = last if day is None else day
         if day == _LEAP_DAY:
             leap_days.add(turns)
-    # In the farthest zone it is up to a day later than in UTC.
+    # In the farthest zone, it is up to a day later than in UTC.
     latest = datetime.fromtimestamp(path.stat().st_mtime, UTC) + timedelta(days=1)
     year = latest.year - (last > 31 * (latest.month - 1) + latest.day) - turns
     years = range(year, year - 8, -1)
@@ -76,7 +77,7 @@ def _first_year(path: Path, given: str, lines: Iterable[bytes]) -> int:
 
 
 def _day_of_year(line: bytes) -> int | None:
-    """About the day of the year on which a line was written, as if months had 31 days."""
+    """Return the approximate day of the year of a line, as if all months had 31 days."""
     match = _NAMED.match(line)
     if match is not None and match[1] in _MONTHS:
         return 31 * _MONTHS.index(match[1]) + int(match[2])
@@ -86,5 +87,6 @@ def _day_of_year(line: bytes) -> int | None:
 
 @cache
 def _end_of(year: int) -> int:
-    """In milliseconds: every day of the year, and none of the next, is less than a day past it."""
+    """Return a time in milliseconds: all days of the year, and none of the next, are less than a day after
+    it."""
     return int(datetime(year, 12, 31, tzinfo=UTC).timestamp() * 1000) - 1

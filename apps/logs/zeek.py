@@ -1,7 +1,7 @@
-"""Zeek's logs, whatever they are of: tables with a ``#fields`` header, and JSON.
+"""All kinds of Zeek logs: tables with a ``#fields`` header, and JSON.
 
-All logs of Zeek have the same few columns here, each read from the field that has it in the log at hand;
-`host` is the log's name, such as ``http``.
+All Zeek logs have the same few columns here, each read from the corresponding field of the log; `host` is the
+log's name, such as ``http``.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _LOGS = {
     "note": "notice",
     "addl": "weird",
 }
-"""What a log that doesn't say its name is, by a field that it has."""
+"""The names of logs that don't contain their name, by a characteristic field."""
 
 _NO_ANSWER = ["REJ", "S0", "RSTOS0", "RSTRH", "SH", "SHR"]
 _DNS_FAILED = ["SERVFAIL", "REFUSED", "FORMERR", "NOTIMP"]
 _NOT_YET = "KDC_ERR_PREAUTH_REQUIRED"
-"""How every login begins."""
+"""The error with which every Kerberos login begins, which isn't a failure."""
 _SHOWN = 60
 _NO_LOGIN = ["KDC_ERR_PREAUTH_FAILED", "KDC_ERR_C_PRINCIPAL_UNKNOWN"]
 _FALSE = ["F", "false"]
@@ -111,7 +111,7 @@ def _in_columns(rows: Stream, settings: Settings) -> Stream:
 
 @dataclass(frozen=True)
 class ZeekTable:
-    """A `Decoder` of records of Zeek's tables, each with the lines of its header that say what it holds.
+    """A `Decoder` of records of Zeek tables, each preceded by the header lines that describe it.
 
     >>> text = b"#separator \\\\x09\\n#path\\tdns\\n#fields\\tts\\tquery\\n1.5\\texample.org"
     >>> found = ZeekTable().decode(Messages.of([text, b"1.5\\texample.org"]))
@@ -127,10 +127,10 @@ class ZeekTable:
         return dict.fromkeys(_FIELDS, pl.String())
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         parts = texts.str.extract_groups(r"(?s)^(?:(#.*)\n)?([^\n]*)$").struct
-        # Of several lines that begin by no header, the first is shown as what is no record.
+        # Of several lines without a header, the first is shown in the error.
         heads, lines = parts.field("1").fill_null(""), _or_else(parts.field("2"), texts)
         frames, places = [pl.DataFrame(schema=self.schema)], []
         for head in heads.unique(maintain_order=True):
@@ -150,7 +150,7 @@ def _or_else(lines: pl.Series, others: pl.Series) -> pl.Series:
 
 
 def _unescaped(mark: str) -> str:
-    """What an escape such as ``\\x09`` stands for; an unknown one stands for itself."""
+    """Decode an escape such as ``\\x09``; an unknown one stands for itself."""
     try:
         return mark.encode().decode("unicode_escape")
     except UnicodeDecodeError:
@@ -158,7 +158,7 @@ def _unescaped(mark: str) -> str:
 
 
 def _records(head: str, lines: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
-    """The fields of lines below a header, as text, and why others of them are no records."""
+    """Return the fields of lines after a header, as text, and why other lines aren't records."""
     separator, *others = head.splitlines() or [""]
     mark = _unescaped(separator.removeprefix("#separator").strip()) or "\t"
     header = {name[1:]: rest for name, _, rest in (line.partition(mark) for line in others)}
@@ -199,7 +199,7 @@ def _table_messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _with_heads(path: Path) -> Iterator[bytes]:
-    """Each record with the lines of the last header before it."""
+    """Yield each record with the lines of the last header before it."""
     head: list[bytes] = []
     for line in lines_of(path):
         if not line.startswith(b"#"):

@@ -1,4 +1,4 @@
-"""What an app's rules reported, for pages: what still lasts, and as much of the rest as fits."""
+"""Alerts of an app's rules, for pages: those that still last, and as many others as fit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..jobs.outcome import events
 
 MOST_ALERTS = 5_000
 MOST_ACTIVE = 100_000
-"""More events that last at a time than this are not kept: memory is bounded, and that is said."""
+"""The most lasting events that are stored; memory is bounded, and the page says so."""
 
 
 class AlertLog:
     """The alerts of one app, each once: those of events that last, and the last `most` others.
 
-    An event of a rule in `over_at_once` never lasts; one of any other rule does until it is cleared or
-    withdrawn, whatever else fired since. It is also an outlet of `Alerting`. Threads may share it.
+    An event of a rule in `over_at_once` never lasts; an event of any other rule lasts until it is cleared or
+    withdrawn, whatever else has fired since. It is also an outlet of `Alerting`, and thread-safe.
 
     >>> log = AlertLog("iot")
     >>> fired = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
@@ -49,13 +49,13 @@ class AlertLog:
         self.add([alert])
 
     def add(self, alerts: Iterable[Alert]) -> None:
-        """Take in alerts; those of other apps, which may share a topic, are left out."""
+        """Accept alerts; alerts of other apps, which may share a topic, are ignored."""
         with self._lock:
             before = self._number
             for alert in alerts:
                 if alert.app != self.app:
                     continue
-                # One that fires again, as after it was withdrawn, is the latest word.
+                # If an alert fires again, for example after it was withdrawn, the latest one counts.
                 self._alerts.pop(alert.id, None)
                 self._alerts[alert.id] = alert
                 self._number += 1
@@ -66,32 +66,33 @@ class AlertLog:
             self._changed()
 
     def is_stale(self, why: str | None) -> None:
-        """Say why no alerts can be had for the moment, or that they are had again (None)."""
+        """Set why alerts are currently unavailable, or None when they are available again."""
         if why != self._stale:
             self._stale = why
             self._changed()
 
     @property
     def number(self) -> int:
-        """Grows with each alert that was added."""
+        """A number that grows with each added alert."""
         return self._number
 
     @property
     def stale(self) -> str | None:
-        """Why no alerts can be had for the moment; None if they can."""
+        """Why alerts are currently unavailable; None if they are available."""
         return self._stale
 
     @property
     def alerts(self) -> list[Alert]:
-        """The last alerts, in the order of event time."""
+        """The last alerts, in order of event time."""
         with self._lock:
             alerts = list(self._alerts.values())
         return sorted(alerts, key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
 
     def describe(self, last: int = 200, rule: str | None = None, text: str = "") -> dict[str, Any]:
-        """At most `last` events, those that last first, the latest on top; all are counted, also by rule.
+        """Describe at most `last` events, lasting ones first, latest on top, with counts of all, also by
+        rule.
 
-        With `rule` only that one's, with `text` only those that have it in their key or their reason.
+        With `rule`, only that rule's events; with `text`, only events with it in their key or reason.
         """
         with self._lock:
             alerts, dropped, number = self.alerts, self._dropped, self._number
@@ -111,13 +112,13 @@ class AlertLog:
         }
 
     def event(self, alert_id: str) -> dict[str, Any] | None:
-        """The event whose alert has this `id`; None if it is not kept, or was withdrawn."""
+        """Return the event whose alert has this `id`; None if it is not stored, or was withdrawn."""
         with self._lock:
             alerts = self.alerts if alert_id in self._alerts else []
         return next((event for event in self._events(alerts) if event["id"] == alert_id), None)
 
     def _events(self, alerts: list[Alert]) -> list[dict[str, Any]]:
-        """The events of alerts, those that last first, the latest on top."""
+        """Return the events of alerts, lasting ones first, latest on top."""
         happened = events(alerts)
         for event, active in zip(happened, self._lasting(happened)):
             event["active"] = active
@@ -125,12 +126,12 @@ class AlertLog:
         return happened
 
     def events_of(self, key: Any, last: int = 200) -> list[dict[str, Any]]:
-        """At most `last` events whose key is that one or begins with it, as text, the latest first."""
+        """Return at most `last` events whose key is or begins with this key, as text, latest first."""
         mine = [alert for alert in self.alerts if alert.key and str(alert.key[0]) == str(key)]
         return events(mine)[::-1][:last]
 
     def _lasting(self, happened: list[dict[str, Any]]) -> list[bool]:
-        """Whether each event, in the order of event time, lasts: of a rule and key only the last one can."""
+        """Return whether each event, in order of event time, lasts; only the last of a rule and key can."""
         lasting = [False] * len(happened)
         seen: set[tuple[str, str]] = set()
         for place in range(len(happened) - 1, -1, -1):
@@ -142,9 +143,9 @@ class AlertLog:
         return lasting
 
     def _drop(self) -> None:
-        """Drop the oldest alerts that don't concern an event that lasts, down to `most` of those.
+        """Drop the oldest alerts that don't concern a lasting event, down to `most` of these.
 
-        An event goes before what cleared or withdrew it: else it would seem to last.
+        An event is dropped before the alert that cleared or withdrew it; otherwise it would seem to last.
         """
         ordered = sorted(self._alerts.values(), key=lambda alert: (alert.at_us, alert.state != "fired"))
         happened = events(self.alerts)
@@ -154,11 +155,11 @@ class AlertLog:
         for alert in [alert for alert in ordered if alert.id not in kept][: max(0, over)]:
             del self._alerts[alert.id]
             self._dropped += 1
-        # Sorting all at each alert would be slow: the next time is when a tenth more has come.
+        # Sorting at each alert would be slow: sort again when a tenth more have come.
         self._full = len(self._alerts) + self._most // 10
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from any thread after each change; gives what ends that."""
+        """Call `changed` from any thread after each change; return a function that ends this."""
         return self._watchers.add(changed)
 
     def _changed(self) -> None:
@@ -166,7 +167,7 @@ class AlertLog:
 
 
 def _has(event: Mapping[str, Any], text: str) -> bool:
-    """Whether an event's key or reason has this text, in small or large letters."""
+    """Whether an event's key or reason contains this text, ignoring case."""
     if not text:
         return True
     parts = event["key"] if isinstance(event["key"], list) else [event["key"]]

@@ -1,4 +1,4 @@
-"""The land of the page's maps, made from Natural Earth's 1:110m land as npm's `world-atlas` packs it.
+"""The land on the page's maps, made from Natural Earth's 1:110m land in npm's `world-atlas`.
 
 ``npm pack world-atlas@2.0.2``, unpack it, and ``python -m streamgauge.apps.page.coastlines land-110m.json``
 writes `files/land.js` again. Natural Earth is in the public domain.
@@ -26,7 +26,7 @@ export const LAND = `
 
 
 def rings_of(topology: Mapping[str, Any]) -> Iterator[list[tuple[float, float]]]:
-    """The rings of the object `land` of a TopoJSON, in degrees.
+    """Return the rings of the object `land` of a TopoJSON, in degrees.
 
     Source: https://github.com/topojson/topojson-specification, version 1.0.
     """
@@ -40,12 +40,12 @@ def rings_of(topology: Mapping[str, Any]) -> Iterator[list[tuple[float, float]]]
             points: list[tuple[float, float]] = []
             for number in ring:
                 arc = arcs[number] if number >= 0 else arcs[~number][::-1]
-                points += arc[1:] if points else arc  # the first point is the last one of the arc before
+                points += arc[1:] if points else arc  # the first point is the last one of the previous arc
             yield _unrolled(points)
 
 
 def _unrolled(ring: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A ring that goes on beyond the date line; one that goes around the south pole is closed there."""
+    """Continue a ring beyond the date line; close a ring around the south pole there."""
     points = [ring[0]]
     for x, y in ring[1:]:
         last = points[-1][0]
@@ -66,7 +66,7 @@ def _polygons(shape: Mapping[str, Any]) -> Iterator[Sequence[Sequence[int]]]:
 
 
 def packed(ring: Sequence[tuple[float, float]]) -> str:
-    """A ring as a line of numbers.
+    """Encode a ring as a line of numbers.
 
     >>> packed([(10.0, 50.0), (10.5, 50.25), (10.5, 50.25), (10.0, 50.0)])
     '1000 5000 50 25 -50 -25'
@@ -82,7 +82,7 @@ def packed(ring: Sequence[tuple[float, float]]) -> str:
 
 
 def module(topology: Mapping[str, Any]) -> str:
-    """The text of `files/land.js`."""
+    """Return the text of `files/land.js`."""
     return _HEAD + "\n".join(packed(ring) for ring in rings_of(topology)) + "`;\n"
 
 

@@ -1,4 +1,4 @@
-"""The constellations of the page's sky maps, made from d3-celestial's lines.
+"""The constellations on the page's sky maps, made from d3-celestial's lines.
 
 ``npm pack d3-celestial@0.7.35``, unpack it, and ``python -m streamgauge.apps.page.constellations
 data/constellations.lines.json LICENSE`` in its folder writes `files/constellations.js` again. d3-celestial is
@@ -27,7 +27,7 @@ _HEAD = """\
 
 
 def lines_of(figures: Mapping[str, Any]) -> Iterator[list[tuple[float, float]]]:
-    """The strokes of a GeoJSON's `MultiLineString` features, in degrees, each without a jump of a full turn.
+    """Return the lines of a GeoJSON's `MultiLineString` features, in degrees, without jumps of a full turn.
 
     >>> list(lines_of({"features": [{"geometry": {"coordinates": [[[179, 5], [-179, 6]]]}}]}))
     [[(179, 5), (181, 6)]]
@@ -41,7 +41,7 @@ def lines_of(figures: Mapping[str, Any]) -> Iterator[list[tuple[float, float]]]:
 
 
 def module(figures: Mapping[str, Any], licence: str) -> str:
-    """The text of `files/constellations.js`."""
+    """Return the text of `files/constellations.js`."""
     paragraphs = (
         wrap(line, 110, initial_indent="// ", subsequent_indent="// ") for line in licence.splitlines()
     )

@@ -1,4 +1,4 @@
-"""A light curve as SVG: what one object was seen at, by band, with its errors and upper limits."""
+"""A light curve as SVG: magnitudes of one object, by band, with errors and upper limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from html import escape
 
 COLOURS = 8
-"""The classes `series-0` to `series-7`: the colour of each band."""
+"""The number of colours for bands, the classes `series-0` to `series-7`."""
 
 _WIDTH, _HEIGHT = 720.0, 340.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 12.0, 12.0, 42.0
@@ -20,10 +20,10 @@ _MOST_TICKS = 8
 
 @dataclass(frozen=True)
 class Look:
-    """One look at an object: a magnitude with its error, or else the limit that it was fainter than.
+    """One observation of an object: a magnitude with its error, or an upper limit.
 
-    `time` is in seconds since 1970, UTC. A magnitude that is `forced` was measured at a place that was given,
-    detected or not.
+    `time` is in seconds since 1970, UTC. A `forced` magnitude was measured at a given position, whether the
+    object was detected or not.
     """
 
     time: float
@@ -35,12 +35,12 @@ class Look:
 
     @property
     def shown(self) -> float | None:
-        """The magnitude that it is drawn at; None without one."""
+        """The magnitude at which it is drawn; None without one."""
         return self.limit if self.magnitude is None else self.magnitude
 
 
 def bands_of(looks: Sequence[Look]) -> list[str]:
-    """The bands in the order of their colours.
+    """Return the bands in the order of their colours.
 
     >>> bands_of([Look(0, "r", 19.0), Look(0, "g", 19.5), Look(1, "r", 18.5)])
     ['g', 'r']
@@ -49,7 +49,7 @@ def bands_of(looks: Sequence[Look]) -> list[str]:
 
 
 def light_curve(looks: Sequence[Look], title: str) -> str:
-    """A picture of looks, the brightest on top; a note in its place where nothing was measured."""
+    """Draw observations, the brightest on top; return a note instead if nothing was measured."""
     drawn = [look for look in looks if look.shown is not None]
     if not drawn:
         return '<p class="note">This object has no measurements.</p>'
@@ -65,7 +65,7 @@ def light_curve(looks: Sequence[Look], title: str) -> str:
 
 @dataclass(frozen=True)
 class _Axes:
-    """From times and magnitudes to places in the picture."""
+    """Converts times and magnitudes to positions in the picture."""
 
     since: float
     until: float
@@ -115,7 +115,7 @@ def _mark(look: Look, axes: _Axes, colour: str) -> str:
 
 
 def words(look: Look) -> str:
-    """A look as a line of text.
+    """Describe an observation in one line.
 
     >>> words(Look(0, "g", None, limit=20.5))
     '1970-01-01 00:00:00 g fainter than 20.50'
@@ -145,7 +145,7 @@ def _grid(axes: _Axes) -> Iterator[str]:
 
 
 def _ticks(low: float, high: float, least: float) -> list[float]:
-    """Round numbers between two, at most eight of them.
+    """Return at most eight round numbers between two.
 
     >>> _ticks(17.8, 20.1, 0.01)
     [18.0, 18.5, 19.0, 19.5, 20.0]
@@ -158,7 +158,7 @@ def _ticks(low: float, high: float, least: float) -> list[float]:
 
 
 def _time_ticks(since: float, until: float) -> tuple[float, list[float]]:
-    """Days, or hours of a short span, at which dates stand; at most six."""
+    """Return at most six days, or hours of a short span, for the labels of the time axis."""
     wanted = (until - since) / 5
     hours = [3_600.0 * one for one in (1, 2, 3, 6, 12)]
     days = [_DAY * one for one in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)]

@@ -1,4 +1,4 @@
-"""One object as a page by itself, to be sent to colleagues: a single file that loads nothing."""
+"""A standalone page about one object, to send to colleagues: a single file without external resources."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .light_curve import COLOURS, Look, bands_of, light_curve
 _UNIX_MJD = 40_587.0
 _STYLE = (Path(__file__).parent / "files" / "object.css").read_text(encoding="utf-8")
 STYLE_HASH = f"sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}"
-"""By which a content security policy allows the page's own style sheet and no other."""
+"""The hash by which a content security policy allows only the page's own style sheet."""
 _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 
 
 @dataclass(frozen=True)
 class ShownObject:
-    """What a page says of an object: its looks, its pictures as data, facts, and what was reported of it."""
+    """The content of an object's page: observations, pictures as data, facts, and reports."""
 
     name: str
     looks: Sequence[Look]
@@ -43,9 +43,9 @@ class ShownObject:
         name: str,
         events: Sequence[Mapping[str, Any]] = (),
     ) -> ShownObject | None:
-        """From the rows of the panel's part, whose times stand under `at`; None without any row.
+        """Make the content from rows of the panel's part, with times in `at`; None without rows.
 
-        Pictures and facts are the latest that are known.
+        Pictures and facts are the latest known ones.
         """
         ordered = sorted((row for row in rows if row[at] is not None), key=lambda row: _seconds(row[at]))
         if not ordered:
@@ -63,7 +63,7 @@ class ShownObject:
 
 
 def object_page(shown: ShownObject, title: str) -> str:
-    """The page: light curve, pictures, facts and reasons, with all text escaped and nothing to load."""
+    """Return the page: light curve, pictures, facts and reasons, with all text escaped."""
     name = escape(visible_name(shown.name))
     policy = f"default-src 'none'; img-src data:; style-src '{STYLE_HASH}'"
     pictures = "".join(_figure(heading, source, shown.name) for heading, source in shown.images.items())
@@ -170,7 +170,7 @@ def _seconds(at: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """A fact as people read it.
+    """Format a fact for people.
 
     >>> _text(19.870001), _text(185.7288512), _text("2026-01-01T00:00:05+00:00")
     ('19.87', '185.72885', '2026-01-01 00:00:05')
@@ -184,7 +184,7 @@ def _text(value: Any) -> str:
 
 
 def _source(value: Any) -> str:
-    """The address of a picture as data, of bytes or of base64; empty for anything else."""
+    """Return a picture's data URL, from bytes or base64; empty for anything else."""
     if isinstance(value, str):
         try:
             value = base64.b64decode(value, validate=True)

@@ -1,4 +1,4 @@
-"""A page of a table without an app: what each of its columns can answer, drawn."""
+"""A page for a table without an app, with a drawing of each column's answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDED = ("count", "sum")
 
 
 def of_table(table: ServedTable) -> ServedApp:
-    """The table as an app of one part, without rules. Raises `NotReady` until the table has been read."""
+    """Make an app of one part, without rules, from the table. Raises `NotReady` until it has been read."""
     schema = table.view().schema
     part = AppPart(table.name, lambda rows: rows)
     app = App(table.name, f"The table {table.name}", (), (part,), panels=tuple(panels_of(table.name, schema)))
@@ -28,7 +28,7 @@ def of_table(table: ServedTable) -> ServedApp:
 
 
 def panels_of(part: str, schema: pa.Schema) -> Iterator[Panel]:
-    """Numbers first, then lines by the first key, then what else can be drawn, then all rows.
+    """Return the panels: numbers, then lines by the first key, then other drawings, then all rows.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -59,7 +59,7 @@ def panels_of(part: str, schema: pa.Schema) -> Iterator[Panel]:
 
 
 def _is_number(aggregate: Aggregate, kind: pa.DataType) -> bool:
-    """Whether an answer is one number: an exact one, or how many are distinct."""
+    """Whether an answer is one number: an exact number, or a count of distinct values."""
     if aggregate.family.exact:
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
     return QUESTION_KINDS["distinct"].fits(aggregate)

@@ -1,4 +1,4 @@
-"""The page's routes on a query server: the page itself, its files, and what it knows of each app.
+"""The page's routes on a query server: the page, its files, and its data about each app.
 
 | path | what |
 |---|---|
@@ -9,7 +9,7 @@
 | `/apps/NAME/objects/OBJECT.html` | an object of its `ObjectPanel` as a page by itself, to send to others |
 | `/changes?app=NAME&app=…` | server-sent events: how far these apps' tables are, and that something fired |
 
-All numbers come from the server's own questions.
+All numbers come from the server's own query routes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .of_table import of_table
 from .served_app import ServedApp
 
 OPEN_TO_ALL = ("/app/", "/page/")
-"""The page itself holds no data: it asks for the token, and then requests everything else."""
+"""The page itself contains no data: it prompts for the token, and then requests everything else."""
 
 _FILES = Path(__file__).parent / "files"
 _ONLY_OURS = {
@@ -55,7 +55,7 @@ _MOST_LOOKS = 10_000
 
 
 def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
-    """The routes of a page for these apps, whose tables are the service's; its other tables have one, too."""
+    """Return the page's routes for these apps, whose tables are the service's, and for its other tables."""
     shown = _Shown(service, {one.app.name: one for one in apps})
     bound: dict[str, Any] = {
         "/": _page,
@@ -73,7 +73,7 @@ def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
 
 @cache
 def version() -> str:
-    """A digest of the page's files."""
+    """Return a digest of the page's files."""
     digest = hashlib.blake2b(digest_size=6)
     for path in sorted(_FILES.rglob("*")):
         if path.is_file():
@@ -83,7 +83,7 @@ def version() -> str:
 
 
 class _Files(StaticFiles):
-    """Files that may be kept for good: their path names what is in them."""
+    """Files that may be cached forever, because their path contains a digest."""
 
     def file_response(self, *given: Any, **more: Any) -> Response:
         response = super().file_response(*given, **more)
@@ -95,24 +95,24 @@ class _Files(StaticFiles):
 
 @dataclass(frozen=True)
 class _Shown:
-    """What there is a page of."""
+    """The apps and tables that have a page."""
 
     service: Service
     apps: Mapping[str, ServedApp]
 
     def names(self) -> dict[str, str]:
-        """The apps and the tables of none, with their titles."""
+        """Return the apps and the tables without an app, with their titles."""
         shown = {table for one in self.apps.values() for table in one.tables.values()}
         tables = [name for name in self.service.tables if name not in shown and name not in self.apps]
         titles = {name: one.app.title for name, one in self.apps.items()}
         return {**titles, **{name: f"The table {name}" for name in tables}}
 
     def named(self, request: Request) -> ServedApp:
-        """What a request is about. Raises `Problem`, and `NotReady` for a table that hasn't been read yet."""
+        """Return the app of a request. Raises `Problem`, and `NotReady` for a table that hasn't been read."""
         return self.app(request.path_params["app"])
 
     def app(self, name: str) -> ServedApp:
-        """The app, or the table of none, of that name. Raises as `named` does."""
+        """Return the app, or the table without an app, of that name. Raises what `named` raises."""
         known = self.names()
         if name in self.apps:
             return self.apps[name]

@@ -16,7 +16,7 @@ from .served_app import ServedApp, tables_of
 
 @dataclass(frozen=True)
 class Pages:
-    """Apps, each with the topic of its alerts (None: nobody follows them), and the groups to be followed."""
+    """Apps, each with the topic of its alerts (None: not followed), and the groups to follow."""
 
     apps: Sequence[ServedApp] = ()
     topics: Sequence[str | None] = ()
@@ -38,11 +38,12 @@ def pages(
     alerts_topic: str | None = None,
     format: str | None = None,
 ) -> Pages:
-    """The pages of these apps: the first runs as the first group, and so on; further groups are followed.
+    """Make the pages of these apps: the first app has the first group, and so on; further groups are
+    followed.
 
-    An app without a group is shown from files, named as its parts, as Spark's tables are. Raises `ValueError`
-    for an app without tables, and for settings, rules, a format or a topic that could be those of several
-    apps.
+    An app without a group is shown from files named like its parts, such as Spark's tables. Raises
+    `ValueError` for an app without tables, and for settings, rules, a format or a topic that could belong to
+    several apps.
     """
     of_a_run = {"--set": given, "--rules": rules, "--format": format, "--alerts-topic": alerts_topic}
     if len(names) != 1 and (unused := [name for name, value in of_a_run.items() if value]):

@@ -1,4 +1,4 @@
-"""An archived topic as messages to send: to their partitions, with their keys, headers and timestamps."""
+"""Replay an archived topic: messages go to their partitions, with their keys, headers and timestamps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .batch import Batch
 
 
 def values_in_time(place: str) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-    """The messages of an archived topic in the order of their times: value, key, and when it was sent (ms).
+    """Yield the messages of an archived topic in order of time: value, key, and when it was sent (ms).
 
-    Raises `ArchiveError` as `Recording.open` does.
+    Raises `ArchiveError` like `Recording.open`.
     """
     for batch in Archived(Recording.open(place), 0.0).batches():
         assert batch.named is not None
@@ -24,7 +24,7 @@ def values_in_time(place: str) -> Iterator[tuple[bytes | None, bytes | None, int
 
 
 def head_of(place: str, size: int = 65_536) -> bytes:
-    """The first values of an archived topic, a line each, up to some bytes."""
+    """Return the first values of an archived topic, one per line, up to `size` bytes."""
     head = bytearray()
     for value, _, _ in values_in_time(place):
         head += (value or b"") + b"\n"
@@ -35,9 +35,9 @@ def head_of(place: str, size: int = 65_536) -> bytes:
 
 @dataclass(frozen=True)
 class Archived:
-    """The messages of all partitions by the time at which they were sent (`recording.in_time`).
+    """The messages of all partitions in the order in which they were sent (`recording.in_time`).
 
-    `speed` is how many times faster than recorded; 0 is at once.
+    `speed` is a factor of the recorded speed; 0 is as fast as possible.
     """
 
     recording: Recording

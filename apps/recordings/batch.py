@@ -1,4 +1,4 @@
-"""Messages ready to send: what every source of a replay gives and what the sender takes."""
+"""Batches of messages ready to send, from a replay's source to the sender."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages in the order they arrive.
+    """Messages in order of arrival.
 
-    `values`: their bytes (`large_binary`). `keys`: a number of the author (uint32), equal for equal authors:
-    one author's messages go to one partition, in order. `sent`: when they arrived in the world they come from
-    (int64, ms since the epoch), to be the messages' timestamps. `due`: seconds after the replay's start at
-    which each is to be sent (float64, never falling). `named`: the messages' own keys in Kafka, if they have
-    any. `partitions`: those that they must go to (int32); without, `keys` decide. `headers`: in order, as
-    Kafka has them.
+    `values`: their bytes (`large_binary`). `keys`: a number per author (uint32), equal for equal authors: one
+    author's messages go to one partition, in order. `sent`: their original times of arrival (int64, ms since
+    the epoch), used as timestamps. `due`: when to send each, in seconds after the replay's start (float64,
+    non-decreasing). `named`: the messages' own keys in Kafka, if any. `partitions`: their target partitions
+    (int32); without these, `keys` decide. `headers`: in order, as in Kafka.
     """
 
     values: pa.LargeBinaryArray
@@ -34,7 +33,7 @@ class Batch:
         return len(self.values)
 
     def slice(self, start: int, stop: int) -> Batch:
-        """Messages `start` to `stop`, without copying."""
+        """Return messages `start` to `stop`, without copying."""
         rows = slice(start, stop)
         values = self.values.slice(start, stop - start)
         named = None if self.named is None else self.named[rows]
@@ -44,7 +43,7 @@ class Batch:
 
 
 class Source(Protocol):
-    """What can be replayed: a generated load, a recording."""
+    """Anything that can be replayed: a generated load, a recording."""
 
     def batches(self) -> Iterator[Batch]:
-        """Its messages from the beginning; the same in every run."""
+        """Yield the messages from the beginning; the same in every run."""

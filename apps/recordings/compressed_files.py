@@ -1,4 +1,4 @@
-"""Recordings as bytes and as text: unpacked where they are packed, without a byte order mark."""
+"""Read recordings as bytes and as text, decompressed and without a byte order mark."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 from ...sketches.core.errors import StreamgaugeError
 
 INCOMPLETE = EOFError, zlib.error, gzip.BadGzipFile
-"""What reading a packed file raises that is cut off or damaged."""
+"""The errors of reading a truncated or damaged compressed file."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class RecordingError(StreamgaugeError, ValueError):
-    """A file that can't be replayed; the message says why."""
+    """A file can't be replayed; the message says why."""
 
 
 def opened(path: Path) -> gzip.GzipFile | BufferedReader:
-    """The file's bytes, unpacked where it begins as gzip files do, from behind a byte order mark on."""
+    """Open the file's bytes, decompressed if it is a gzip file, after a byte order mark."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     stream = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
-    # The next read raises that the file is incomplete.
+    # The next read reports that the file is incomplete.
     with suppress(*INCOMPLETE):
         if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
             stream.read(len(_BOM))
@@ -33,12 +33,12 @@ def opened(path: Path) -> gzip.GzipFile | BufferedReader:
 
 
 def as_text(path: Path) -> TextIOWrapper:
-    """The file's text; what isn't UTF-8 in it stands for itself (``surrogateescape``)."""
+    """Open the file's text; bytes that aren't UTF-8 are preserved (``surrogateescape``)."""
     return TextIOWrapper(opened(path), encoding="utf-8", errors="surrogateescape", newline="")
 
 
 def suffix_of(path: Path) -> str:
-    """What the file's name ends with, in lower case, without that it is packed.
+    """Return a file's extension in lower case, ignoring ``.gz``.
 
     >>> suffix_of(Path("readings.CSV.gz"))
     '.csv'
@@ -48,7 +48,7 @@ def suffix_of(path: Path) -> str:
 
 @contextmanager
 def whole(path: Path) -> Iterator[None]:
-    """Raise `RecordingError` where a packed file turns out to be incomplete within the block."""
+    """Within the block, raise `RecordingError` if a compressed file turns out to be incomplete."""
     try:
         yield
     except INCOMPLETE as error:

@@ -1,4 +1,4 @@
-"""The records of CSV files as they stand: a quoted field may hold ends of lines, and be of any length."""
+"""The unmodified records of CSV files: a quoted field may contain line endings, and have any length."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from ...operators.formats.text.csv_reader import csv_reader
 
 _LARGEST = 16_000_000
-"""Characters after which a quote counts as one that is never closed."""
+"""The number of characters after which a quote counts as never closed."""
 
 
 def csv_records(lines: Iterable[str], delimiter: str = ",", skipinitialspace: bool = False) -> Iterator[str]:
-    """Each record's own text without the end of its last line, from lines that still have theirs.
+    """Yield each record's text without its final line ending, from lines with line endings.
 
-    A record has several lines where ends of lines are quoted (RFC 4180, section 2). A line whose quotes are
-    broken or never closed stands alone, as it is, and costs no other line. Blank lines are no records.
+    A record has several lines if line endings are quoted (RFC 4180, section 2). A line with broken or
+    unclosed quotes is a record by itself, unchanged, and doesn't affect other lines. Blank lines are skipped.
 
     >>> list(csv_records(['a,"b\\n', 'c"\\n', "\\n", '"d,1\\n', "e,2"]))
     ['a,"b\\nc"', '"d,1', 'e,2']
@@ -48,7 +48,7 @@ def csv_records(lines: Iterable[str], delimiter: str = ",", skipinitialspace: bo
 
 
 def cells_of(record: str, delimiter: str = ",", skipinitialspace: bool = False) -> list[str]:
-    """The fields of one record; of one whose quotes are broken, none.
+    """Return the fields of one record; none if its quotes are broken.
 
     >>> cells_of('a,"b, c"'), cells_of('"d,1')
     (['a', 'b, c'], [])

@@ -1,4 +1,4 @@
-"""The lines of any files as messages, unchanged, in the rhythm of the times that they hold."""
+"""Replay the lines of any files as messages, unchanged, paced by the times in them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from .batch import Batch
 from .compressed_files import INCOMPLETE, RecordingError, opened
 
 TIMES = ("time", "timestamp", "@timestamp", "ts", "at", "created_at", "event_time", "time_us", "date")
-"""Fields in which a time is looked for, where none is named."""
+"""Fields to search for a time by default."""
 
 _LINES_A_BATCH = 10_000
 _LOOKED_AT = 20
 _STDIN = Path("-")
 _MS_OF_DIGITS = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0), (0.0, 1e3))
-"""Numbers from so large on are nanoseconds, microseconds, milliseconds, and else seconds since 1970."""
+"""Thresholds above which numbers are nanoseconds, microseconds, milliseconds, else seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Files of lines, plain or packed by gzip, one after the other; ``-`` is standard input.
+    """Files of lines, plain or compressed by gzip, one after the other; ``-`` is standard input.
 
-    `time` and `key` are paths of fields in lines of JSON, such as ``commit.at``: the event time by which
-    lines are due and stamped, and the key in Kafka. `speed` is how many times faster than those times they
-    are sent; 0 is at once. Lines without a time are due with the line before. Those of one key go to one
-    partition.
+    `time` and `key` are paths of fields in JSON lines, such as ``commit.at``: the event time by which lines
+    are due and stamped, and the key in Kafka. `speed` is a factor of the recorded speed; 0 is as fast as
+    possible. Lines without a time are due with the previous line. Lines of one key go to one partition.
     """
 
     paths: Sequence[Path]
@@ -79,9 +78,9 @@ class Lines:
 
 
 def time_in(path: Path) -> str | None:
-    """The field of `TIMES` that a file's first lines of JSON hold a time in; None without one.
+    """Return the field of `TIMES` with a time in a file's first JSON lines; None without one.
 
-    Nothing is read of standard input.
+    Standard input is not read.
     """
     if path == _STDIN:
         return None
@@ -95,7 +94,7 @@ def time_in(path: Path) -> str | None:
 
 
 def milliseconds(value: Any) -> float | None:
-    """A field's time in milliseconds since 1970; None if it holds none.
+    """Convert a field's time to milliseconds since 1970; None if it has none.
 
     >>> milliseconds("2026-01-01T00:00:00Z") == milliseconds(1_767_225_600) == milliseconds(1_767_225_600_000)
     True
@@ -117,7 +116,7 @@ def milliseconds(value: Any) -> float | None:
 
 
 def field_of(row: Any, path: str) -> Any:
-    """What lies at a path of members; None without it.
+    """Return the value at a path of members; None if it doesn't exist.
 
     >>> field_of({"commit": {"at": 7}}, "commit.at"), field_of({"commit.at": 8}, "commit.at")
     (7, 8)

@@ -1,4 +1,4 @@
-"""Which messages of a replay came too late for a part, and of whom they are."""
+"""Find the messages of a replay that came too late for a part, and their keys."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NAMED = 10
 def late_messages(
     streams: Mapping[str, Stream], late: Mapping[str, int], messages: Sequence[Message]
 ) -> list[dict[str, Any]]:
-    """For each part with late messages: how many, how far behind at most, and of which keys they are.
+    """Return for each part with late messages their number, largest delay, and keys.
 
-    `late` has the number for each part. Messages without a key are of the key "". Only those with the most
-    are named.
+    `late` has the number for each part. Messages without a key have the key "". Only the keys with the most
+    messages are named.
     """
     testers = {name: _counting(streams[name]) for name, n in late.items() if n}
     if testers:
@@ -45,6 +45,6 @@ def late_messages(
 
 
 def _counting(stream: Stream) -> StreamTester:
-    """What takes note of late rows, and of nothing else."""
+    """Return a tester that only records late rows."""
     rows = replace(stream, keys=(), aggregates={}).agg(n=count())
     return StreamTester(rows, start=datetime.now(UTC))

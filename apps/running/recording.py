@@ -1,4 +1,4 @@
-"""A recording of an app as messages to send, in its own rhythm."""
+"""Replay an app's recording at its own pace."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _LAST_MS = 253_402_300_799_999
 
 @dataclass(frozen=True)
 class RecordedMessages:
-    """The messages of files or archives, one after the other, `speed` times faster than sent; 0 is at once.
+    """The messages of files or archives in turn, at `speed` times the recorded speed; 0 is as fast as
+    possible.
 
-    A message whose time isn't known, or lies before that of another one before it, was sent with that.
+    A message without a known time, or with a time before the previous message's, gets the previous time.
     """
 
     job: Job
@@ -35,9 +36,9 @@ class RecordedMessages:
     speed: float = 0.0
 
     def messages(self) -> Iterator[Message]:
-        """Them one by one; with no time those that come before any whose time is known.
+        """Yield the messages; those before the first known time have no time.
 
-        Raises `ValueError` for a packed file that is incomplete.
+        Raises `ValueError` for an incomplete compressed file.
         """
         latest: int | None = None
         for path in self.paths:

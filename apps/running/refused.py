@@ -1,4 +1,4 @@
-"""Why messages of a replay could not be counted, as their dead letters say."""
+"""Why messages of a replay could not be counted, from their dead letters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SHOWN = 200
 
 
 def refused_messages(feed: Feed) -> list[dict[str, Any]]:
-    """Each reason with the number of messages, and the first one's offset, beginning and details; the most
-    come first.
+    """Return each reason with its number of messages, and the first one's offset, beginning and details; the
+    most frequent first.
 
-    Several questions of an app may have refused the same message: it is listed once.
+    If several parts of an app have refused the same message, it is listed once.
     """
     settings = {**feed.config, "bootstrap.servers": feed.bootstrap_servers}
     topic = f"{feed.topic}.dead-letters"

@@ -1,4 +1,4 @@
-"""Run an app on a recording, through a real broker that is started for it: nothing is left running."""
+"""Run an app on a recording, through a real broker that is started for it; nothing is left running."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ENGINES = {"local": local.replay, "spark": spark.replay}
 
 @dataclass(frozen=True)
 class AppReplay:
-    """A recording's files, an app's job on them, the engine, how fast, and where alerts go besides."""
+    """A recording's files, an app's job on them, the engine, the speed, and further outlets of alerts."""
 
     job: Job
     paths: Sequence[Path]
@@ -52,27 +52,27 @@ class AppReplay:
     speed: float = 0.0
     to: Sequence[Outlet] = ()
     page: int | None = None
-    """The port of a page that shows it, and stays until Ctrl-C; None for no page."""
+    """The port of a page that shows the run until Ctrl-C; None for no page."""
 
 
 def replay(request: AppReplay, as_json: bool, kafka: KafkaBeside | None = None) -> None:
-    """Run it, and print what came of it: one JSON object, or a report for people.
+    """Run a replay, and print its result: one JSON object, or a report for people.
 
-    `kafka` is the broker to run it on, which is stopped at its end; a new one unless named.
+    `kafka` is the broker to run on, which is stopped at the end; by default a new one.
     Raises `JavaError`, `JarsError`, `BrokerError`, what the engine raises, and `NothingCounted`, after
     printing, if no message was counted.
     """
-    # A copy of standard error: engines may send the original elsewhere than to the screen.
+    # A copy of standard error, because engines may redirect the original away from the screen.
     console = TerminalConsole(file=os.fdopen(os.dup(2), "w"))
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         with in_order() as stack:
-            # While Kafka starts there is time to load the kernels of the sketches that will be made.
+            # While Kafka starts, there is time to load the kernels of the required sketches.
             threading.Thread(target=_load_kernels, args=(request.job,), daemon=True).start()
             servers = broker(console, stack, kafka)
             producer = None if kafka is None else kafka.producer()
             result = replayed(request, servers, console, stack, producer)
-            # What waits for its group is sent now, so that its account is the last one.
+            # Pending grouped alerts are sent now, so that the account is final.
             result["outlets"] = {title: account.to_dict() for title, account in end(request.to).items()}
             if request.page is not None:
                 _print_result(request, result, as_json)
@@ -86,7 +86,7 @@ def replay(request: AppReplay, as_json: bool, kafka: KafkaBeside | None = None) 
 
 
 def _load_kernels(job: Job) -> None:
-    with suppress(Exception):  # what is wrong with a job is reported by its run
+    with suppress(Exception):  # the run reports what is wrong with a job
         for stream in job.streams(Feed(job.app.name, "localhost:9092", {})).values():
             schema_of(stream)
 
@@ -99,7 +99,7 @@ def _print_result(request: AppReplay, result: dict[str, Any], as_json: bool) -> 
 
 
 def broker(console: Console, stack: ExitStack, kafka: KafkaBeside | None = None) -> str:
-    """Wait for the one that starts already, or start one; gives its address. The stack's end stops it."""
+    """Wait for a starting broker, or start one; return its address. The end of the stack stops it."""
     kafka = kafka or KafkaBeside()
     stack.callback(kafka.stop)
     with stage(console, f"starting Kafka {KAFKA}", f"Kafka {KAFKA} serves"):
@@ -113,15 +113,15 @@ def replayed(
     stack: ExitStack | None = None,
     producer: Producer | None = None,
 ) -> dict[str, Any]:
-    """Send a recording to a topic of its own on a broker, and give what an engine made of it.
+    """Send a recording to a new topic on a broker, and return an engine's results.
 
-    `producer` is one of the broker's for it, a new one unless named. Its page, if it is to have one, ends
-    with the stack. Raises `ServerError` if its port can't be had.
+    `producer` is a producer for the broker, by default a new one. The page, if any, ends with the stack.
+    Raises `ServerError` if its port is unavailable.
     """
     job = replace(request.job, recorded=request.speed == 0 and request.page is None)
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
     messages = RecordedMessages(job, request.paths, request.speed)
-    # One partition: what is late, and what comes first, is then as recorded, in every run.
+    # One partition, so that order and lateness are as recorded in every run.
     ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1, TOPIC_CONFIG)
 
     for path in request.paths:
@@ -150,7 +150,7 @@ def replayed(
 def result(
     job: Job, engine: str, feed: Feed, outcome: Outcome, messages: Iterable[Message]
 ) -> dict[str, Any]:
-    """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
+    """Return an engine's results, with exact results beside its estimates, as plain values."""
     sent = list(messages)
     answers = exact_answers(job, feed, outcome, sent)
     streams = job.streams(feed)
@@ -171,7 +171,7 @@ def result(
 
 
 def exact_answers(job: Job, feed: Feed, outcome: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
-    """The answers of each part that is shown, with their exact figures; its total beside it."""
+    """Return the answers of each shown part, with their exact results, and its total."""
     streams, totals = job.streams(feed), {part.name: part.total for part in job.parts if part.total}
     derive = {part.name: part.derive for part in job.parts}
     answers, counts = {}, exact_counts_together(streams, outcome.tables, sent)

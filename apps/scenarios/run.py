@@ -1,4 +1,4 @@
-"""Scenarios without a broker: what came of the messages, beside what must come."""
+"""Run scenarios without a broker: the actual results beside the expected ones."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ...operators.testing import StreamTester
 from .scenario import SCENARIOS, Scenario
 
 FIELDS = ("social", "logs", "finance", "astronomy", "things")
-"""The modules, in the order in which they are shown."""
+"""The modules in display order."""
 
 
 @cache
 def scenarios() -> dict[str, Scenario]:
-    """All scenarios by name."""
+    """Return all scenarios by name."""
     for name in FIELDS:
         import_module(f".{name}", __package__)
     return {one.name: one for name in FIELDS for one in SCENARIOS.values() if one.field == name}
 
 
 def chosen(names: Iterable[str]) -> list[Scenario]:
-    """The scenarios of these names, or of these fields; all of them for none.
+    """Return the scenarios with these names, or of these fields; all if no name is given.
 
-    Raises `ValueError` for a name that there isn't.
+    Raises `ValueError` for an unknown name.
     """
     known, listed = scenarios(), list[Scenario]()
     for name in names:
@@ -48,7 +48,7 @@ def chosen(names: Iterable[str]) -> list[Scenario]:
 
 @dataclass
 class Kept:
-    """An outlet that keeps alerts in memory."""
+    """An outlet that stores alerts in memory."""
 
     alerts: list[Alert] = field(default_factory=list)
 
@@ -62,7 +62,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """What came of a scenario's messages."""
+    """The result of a scenario's messages."""
 
     scenario: Scenario
     messages: int
@@ -71,21 +71,21 @@ class ScenarioResult:
 
     @property
     def commands(self) -> list[tuple[str, Any]]:
-        """The commands that followed, each with its topic."""
+        """The resulting commands, each with its topic."""
         rules = self.scenario.rule_list()
         sent = [one for alert in self.alerts for one in listed_commands(rules, alert)]
         return [(one["name"], one["content"]) for one in sent]
 
     @property
     def differences(self) -> list[str]:
-        """What isn't as it must be, in words; nothing if all is."""
+        """The differences from the expected results, in words; empty if there are none."""
         return list(differences(self.scenario, self.alerts, self.commands, self.answers))
 
 
 def differences(
     scenario: Scenario, alerts: Iterable[Alert], commands: Iterable[tuple[str, Any]], answers: Any
 ) -> Iterator[str]:
-    """What of the results of a scenario, on whatever engine, isn't as it must be."""
+    """Return how a scenario's results, on any engine, differ from the expected ones."""
     results = {
         "alerts": [(alert.state, alert.plain_key) for alert in alerts],
         "commands": list(commands),
@@ -98,7 +98,7 @@ def differences(
 
 
 def rounded(value: Any) -> Any:
-    """A value as JSON has it, with lists for tuples, and numbers that are compared to six digits."""
+    """Convert a value for comparison: tuples to lists as in JSON, numbers to six digits."""
     if isinstance(value, list | tuple):
         return [rounded(one) for one in value]
     if isinstance(value, dict):
@@ -120,5 +120,5 @@ def run(scenario: Scenario) -> ScenarioResult:
 
 
 def alerting(scenario: Scenario, outlet: Any) -> Alerting:
-    """The sink with a scenario's rules."""
+    """Return the sink with a scenario's rules."""
     return Alerting(scenario.rule_list(), to=[outlet], at="at" if scenario.readings else None)

@@ -1,4 +1,4 @@
-"""What a scenario is: a stream, its rules, messages in which it happens once, and what must come of them."""
+"""Scenarios: a stream, its rules, messages in which something happens once, and the expected results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def at(minutes: float) -> datetime:
-    """The time that many minutes after the beginning."""
+    """Return the time this many minutes after the beginning."""
     return BEGIN + timedelta(minutes=minutes)
 
 
@@ -65,16 +65,16 @@ class Scenario:
 
     @property
     def definition(self) -> str:
-        """The stream's definition as it is written, without the rest."""
+        """The source text of the stream's definition, without the rest."""
         source = inspect.getsource(self.stream)
         return source[source.index("\ndef ") + 1 :].rstrip()
 
     def rule_list(self) -> list[Rule]:
-        """The rules of its file."""
+        """The rules of the rules file."""
         return rules_of(textwrap.dedent(self.rules), self.name)
 
     def rows(self) -> pl.DataFrame:
-        """All messages as a frame."""
+        """All messages as a data frame."""
         return pl.DataFrame(list(self.messages()), schema={**self.schema})
 
 
@@ -85,7 +85,7 @@ SCENARIOS: dict[str, Scenario] = {}
 def scenario(
     field: str, schema: Mapping[str, Any], messages: Callable[[], Iterator[Row]], **rest: Any
 ) -> Callable[[Callable[[Stream], Stream]], Callable[[Stream], Stream]]:
-    """Make a scenario of the definition below; its name is the function's, the question its docstring."""
+    """Make a scenario of the decorated function; its name is the function's, its question the docstring."""
 
     def register(stream: Callable[[Stream], Stream]) -> Callable[[Stream], Stream]:
         name, question = stream.__name__.replace("_", "-"), (stream.__doc__ or "").rstrip(".")
@@ -96,5 +96,5 @@ def scenario(
 
 
 def in_order(*feeds: Iterable[Row]) -> Iterator[Row]:
-    """The messages of several feeds by their times."""
+    """Merge the messages of several feeds by time."""
     yield from sorted((row for feed in feeds for row in feed), key=lambda row: row["at"])

@@ -1,4 +1,4 @@
-"""Scenarios as people read them: one line each, or one with its definition; or as JSON."""
+"""Print scenarios: a summary of each, or one with its definition; or as JSON."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .scenario import Scenario
 
 
 def show(names: Iterable[str], as_json: bool) -> bool:
-    """Run scenarios and print what came of each; whether all is as it must be.
+    """Run scenarios and print the result of each; return whether all results are as expected.
 
-    Raises `ValueError` for a name that there isn't.
+    Raises `ValueError` for an unknown name.
     """
     listed = chosen(names)
     console = TerminalConsole(soft_wrap=True)
@@ -43,7 +43,7 @@ def show(names: Iterable[str], as_json: bool) -> bool:
 
 
 def _summary(result: ScenarioResult) -> Iterator[RenderableType]:
-    """What came of one scenario, in a few lines."""
+    """Print the result of one scenario in a few lines."""
     one = result.scenario
     mark, style = (" ✗ ", "red") if result.differences else (" ✓ ", "green")
     yield Text.assemble((mark, style), one.question, (f"  {one.name}", "dim"))
@@ -54,7 +54,7 @@ def _summary(result: ScenarioResult) -> Iterator[RenderableType]:
 
 
 def _whole(result: ScenarioResult) -> Iterator[RenderableType]:
-    """One scenario with its definition and its rules."""
+    """Print one scenario with its definition and its rules."""
     one = result.scenario
     yield Text(f"{one.question}: {result.messages:,} made-up messages", style="bold")
     yield ""
@@ -70,7 +70,7 @@ def _whole(result: ScenarioResult) -> Iterator[RenderableType]:
 
 
 def _outcome(result: ScenarioResult) -> Iterator[str]:
-    """The alerts, commands and answers of a scenario as lines."""
+    """Yield the alerts, commands and answers of a scenario as lines."""
     yield from map(str, result.alerts)
     for topic, content in result.commands:
         yield f"→ {topic}: {json_line(content)}"

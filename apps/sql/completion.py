@@ -1,4 +1,4 @@
-"""What can stand at the cursor of a statement: topics, streams and tables, columns, functions, words."""
+"""Completions at the cursor of a statement: topics, streams and tables, columns, functions, keywords."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _QUOTED = re.compile(r"'[^']*'|--[^\n]*")
 def candidates(
     text: str, catalog: Catalog, topics: Callable[[], Iterable[str]], whole: str = ""
 ) -> list[tuple[str, int, str]]:
-    """The words that may stand behind a text, each with the length of what is typed of it, and its kind.
+    """Return the words that may follow a text, each with the length already typed, and its kind.
 
-    `whole` is the statement with what stands behind the cursor: the columns are of the streams that it names.
-    `topics` gives the topics' names when they are needed.
+    `whole` is the statement including the text after the cursor, whose streams determine the columns.
+    `topics` returns the topics' names when needed.
 
     >>> candidates("SELECT * FR", Catalog(), list)[0]
     ('FROM', 2, 'word')
@@ -51,7 +51,7 @@ def candidates(
         return _fitting(topic[1], [(name, "topic") for name in topics()])
     bare = _QUOTED.sub("''", text)
     if "'" in bare.replace("''", ""):
-        return []  # within a text of one's own
+        return []  # within a string literal
     named = [(one.name, one.kind) for one in catalog.relations.values()]
     statement = bare.rpartition(";")[2]
     if (relation := _OF_RELATION.search(statement)) is not None:
@@ -73,13 +73,13 @@ def candidates(
 
 
 def _named(text: str, catalog: Catalog) -> list[Relation]:
-    """The streams and tables that a statement names."""
+    """Return the streams and tables that a statement names."""
     words = {word.lower() for word in re.findall(r"\w+", text.rpartition(";")[2])}
     return [one for name, one in catalog.relations.items() if name in words]
 
 
 def _fitting(typed: str, known: Sequence[tuple[str, str]]) -> list[tuple[str, int, str]]:
-    """Those that begin with what is typed, whatever its case, each once."""
+    """Return the words that begin with the typed text, ignoring case, each once."""
     kinds = {name: kind for name, kind in reversed(known) if name.lower().startswith(typed.lower())}
     return [
         (name, len(typed), kinds[name]) for name in dict.fromkeys(name for name, _ in known) if name in kinds

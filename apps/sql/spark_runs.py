@@ -31,7 +31,7 @@ from ..running.spark import start_session
 
 @contextmanager
 def spark_session(state: Path | None) -> Iterator[Any]:
-    """The session of this program, if it has one; else one that ends with the block."""
+    """Yield this program's session, if it has one; else a new one that ends with the block."""
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
@@ -46,9 +46,9 @@ def spark_session(state: Path | None) -> Iterator[Any]:
 
 
 class SparkRuns:
-    """Runs queries on Spark, each by itself. `state` is the folder of their checkpoints.
+    """Runs queries on Spark, each separately. `state` is the folder of their checkpoints.
 
-    Without one they are in a temporary folder, and begin where topics begin.
+    Without it, checkpoints are in a temporary folder, and queries begin where topics begin.
     """
 
     def __init__(self, spark: Any, state: Path | None = None) -> None:
@@ -80,7 +80,7 @@ class SparkRuns:
         return SketchTable(closed), account
 
     def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
-        """See `QueryRuns`. A window comes once, when it is complete, with EMIT CHANGES as well."""
+        """See `QueryRuns`. A window is emitted once, when it is complete, even with EMIT CHANGES."""
         tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
         with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
             table = on_spark(plan.stream, self._spark, start=start, dead_letters=None)
@@ -124,20 +124,20 @@ class _Query:
 
 
 class SparkQueryFailed(StreamgaugeError):
-    """Spark has ended a query; `stream` is its name. The message is that of what failed."""
+    """Spark stopped a query with an error. `stream` is its name; the message has Spark's reason."""
 
     stream = ""
 
 
 @contextmanager
 def _failures_of(name: str = "") -> Iterator[None]:
-    """What ends a query, as an error with its name and the sentence that says why."""
+    """Convert a query's failure to an error with its name and the reason."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        # Of an error in Python Spark gives the traceback, whose last line has the sentence.
+        # For an error in Python, Spark returns the traceback, whose last line has the message.
         why = re.findall(r"^[\w.]*(?:Error|Changed|Refused): (.+)$", str(error), re.M)
         said = why[-1] if why else str(error).splitlines()[0]
         failed = SparkQueryFailed(f"the query {name} failed: {said}")

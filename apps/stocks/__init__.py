@@ -1,1 +1,1 @@
-"""Trades and bars: gains, drops, bands, halts, blocks, what is unusual of a symbol."""
+"""Trades and bars: gains, drops, bands, halts, blocks, and anything unusual about a symbol."""

@@ -1,9 +1,9 @@
-"""Recordings of websockets: a frame a line, as it came or behind the time at which it was received.
+"""Recordings of websockets: one frame per line, possibly after the time at which it was received.
 
-A line such as ``1618677817.06: {"type":"match",…}`` or ``wss://… <- 1618677817.06: {…}`` is a frame behind
-its time. A frame that is a list becomes a message for each of its events. What is no frame goes on as it is,
-and becomes a dead letter. Frames of bytes, which some programs write as Python does (``b'…'``), are unpacked
-if they are packed by gzip.
+A line such as ``1618677817.06: {"type":"match",…}`` or ``wss://… <- 1618677817.06: {…}`` is a frame after its
+time. A frame that is a list becomes one message per event. Anything else is passed on unchanged, and becomes
+a dead letter. Binary frames, which some programs write as Python literals (``b'…'``), are decompressed if
+they are compressed with gzip.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ _NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GZIP = b"\x1f\x8b"
 _MOST = 1 << 24
-"""Bytes of a frame, unpacked."""
+"""The maximum size of a frame after decompression, in bytes."""
 
 SymbolAndTime = Callable[[Any], tuple[Any, Any]]
-"""The symbol and the time of an event, as it has them."""
+"""Returns the raw symbol and time of an event."""
 
 
 def captured(
     symbol_and_time: SymbolAndTime, apart: bool = True
 ) -> Callable[[Path, Settings], Iterator[Message]]:
-    """The messages of such a recording, by symbol, sent when they were received, or else at their time.
+    """Read a recording's messages, keyed by symbol and timed by when they were received, or else by their own
+    time.
 
-    A frame that is a list is one message for each of its events, unless `apart` is False.
+    A frame that is a list becomes one message per event, unless `apart` is False.
     """
 
     def messages(path: Path, settings: Settings) -> Iterator[Message]:
@@ -55,7 +56,7 @@ def captured(
 
 
 def holds(head: bytes, wanted: Callable[[Any], bool], apart: bool = True) -> bool:
-    """Whether one of the events at a file's beginning is a wanted one."""
+    """Whether one of the events at a file's beginning is wanted."""
     lines = head.split(b"\n")
     return any(
         wanted(event)
@@ -65,7 +66,7 @@ def holds(head: bytes, wanted: Callable[[Any], bool], apart: bool = True) -> boo
 
 
 def frame_of(line: bytes) -> bytes:
-    """A line without the time at which it was received.
+    """Strip the time of receipt from a line.
 
     >>> frame_of(b'1618677817.06: {"type":"match"}')
     b'{"type":"match"}'
@@ -74,7 +75,7 @@ def frame_of(line: bytes) -> bytes:
 
 
 def sent_ms(at: Any) -> int | None:
-    """A time that is ISO 8601 text or a number since 1970, in ms.
+    """Convert ISO 8601 text or a number since 1970 to milliseconds.
 
     >>> sent_ms("2021-04-17T16:43:37.089723Z"), sent_ms(1618677817089), sent_ms("soon")
     (1618677817089, 1618677817089, None)
@@ -84,7 +85,7 @@ def sent_ms(at: Any) -> int | None:
 
 
 def microseconds_of(at: Any) -> int | None:
-    """A time that is ISO 8601 text or a number since 1970 in s, ms, µs or ns, which its size tells, in µs.
+    """Convert ISO 8601 text, or s, ms, µs or ns since 1970 (told apart by size), to microseconds.
 
     >>> microseconds_of("2021-04-17T16:43:37.089723Z"), microseconds_of("1618677817.5"), microseconds_of(True)
     (1618677817089723, 1618677817500000, None)
@@ -106,7 +107,7 @@ def microseconds_of(at: Any) -> int | None:
 
 
 def unpacked(frame: bytes) -> bytes:
-    """A frame that may be packed by gzip. Raises `ValueError` for one that is broken or larger than 16 MB.
+    """Decompress a frame if it is gzip. Raises `ValueError` for a broken one or one larger than 16 MB.
 
     >>> import gzip
     >>> unpacked(gzip.compress(b"{}")), unpacked(b"{}")
@@ -125,18 +126,18 @@ def unpacked(frame: bytes) -> bytes:
 
 
 def _split(line: bytes) -> tuple[int | None, bytes]:
-    """When a frame was received (ms), if the line says so, and the frame."""
+    """Split a line into the time of receipt (ms), if there is one, and the frame."""
     match = _BEFORE.match(line)
     received, frame = (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
     if frame.startswith((b"b'", b'b"')):
-        # What can't be read so is no frame.
+        # A literal that can't be parsed is not a frame.
         with suppress(ValueError, SyntaxError, AttributeError):
             frame = unpacked(ast.literal_eval(frame.decode("ascii")))
     return received, frame
 
 
 def _events(frame: bytes, apart: bool) -> Iterator[tuple[bytes, Any]]:
-    """The events of a frame, each with what it holds."""
+    """Return the events of a frame, as bytes and parsed."""
     try:
         parsed = json.loads(frame)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A made-up exchange of eight coins, for demos."""
+"""A fictional exchange with eight coins, for demos."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..app import Example, Message
 
 _EVERY_MS = 5_000
 _TICKS = 720
-"""An hour of trades before now."""
+"""Trades per coin in the hour before now."""
 _COINS = {
     "BTC": 60_000.0,
     "ETH": 3_000.0,
@@ -26,9 +26,9 @@ _FALLS, _BIG, _TWICE = "NOVAUSDT", ("BTCUSDT", _TICKS * len(_COINS)), ("SOLUSDT"
 
 
 def messages(seed: int, now_ms: int) -> Iterator[Message]:
-    """A trade of each coin every five seconds, from an hour before now on.
+    """Generate a trade of each coin every five seconds, starting an hour ago.
 
-    At once a block of bitcoin is bought; five seconds later a trade comes twice, and NOVA is 8 % lower.
+    Now, a block of bitcoin is bought; five seconds later, a trade is sent twice, and NOVA is 8 % lower.
     """
     dice = random.Random(seed)
     prices = dict(_COINS)

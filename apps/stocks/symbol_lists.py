@@ -15,9 +15,11 @@ _WILD = re.compile(r"[*?]")
 
 @dataclass(frozen=True)
 class SymbolList:
-    """Symbols of which a list names those wanted, and behind ``!`` those not; all if it names none wanted.
+    """A list of wanted symbols and, after ``!``, of unwanted ones; without wanted ones, all others are
+    wanted.
 
-    ``*`` stands for any text, ``?`` for one character. Names are looked up, so thousands cost what one does.
+    ``*`` stands for any text, ``?`` for one character. Names are looked up, so thousands cost no more than
+    one.
 
     >>> listed = SymbolList(("BTC*", "ETHUSDT", "!*DOWN*"))
     >>> [name in listed for name in ("BTCUSDT", "ETHUSDT", "ETHBTC", "BTCDOWNUSDT")]
@@ -28,7 +30,8 @@ class SymbolList:
 
     @classmethod
     def of(cls, text: str, setting: str) -> SymbolList:
-        """From ``AAPL,BRK.*,!*.WS``; ``@list.txt`` is a file of them, one a line, with ``#`` before remarks.
+        """Parse text like ``AAPL,BRK.*,!*.WS``; ``@list.txt`` is a file, one entry per line, ``#`` before
+        remarks.
 
         Raises `ValueError`, naming the setting, for a file that can't be read or an entry without a name.
         """
@@ -46,7 +49,7 @@ class SymbolList:
         return self._in(symbol, *self._wanted, True) and not self._in(symbol, *self._unwanted, False)
 
     def matches(self, symbol: pl.Expr) -> pl.Expr | None:
-        """Whether a column of symbols is in the list; None if all are."""
+        """Return whether a column's symbols are in the list; None if all symbols are."""
         if not self.entries:
             return None
         wanted = _matching(symbol, *self._wanted)

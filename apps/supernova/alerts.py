@@ -1,4 +1,4 @@
-"""Alerts as rows: the same columns whichever survey they are of, with what the cuts made of them."""
+"""Alerts as rows: the same columns for all surveys, with the results of the cuts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .pictures import with_pictures
 from .sky import cell
 
 _ZERO_FLUX = 23.9
-"""Fluxes are in microjanskys: this is the AB magnitude of one."""
+"""The AB magnitude of one microjansky, the unit of fluxes."""
 
 _APART = 0.02
-"""Days, half an hour: two looks that are nearer are as one."""
+"""Half an hour, in days: looks that are closer than this count as one."""
 
 _past = pl.col("past")
 _each = {
@@ -36,7 +36,7 @@ def _count(condition: pl.Expr) -> pl.Expr:
 
 
 _HISTORY = {
-    # A moving object is gone after that.
+    # After that, a moving object is gone.
     "repeated": _any(_seen & (_each["ago"].abs() > _APART)),
     "faint_lately": _any((_each["ago"].abs() < 0.75) & (_each["mag"] >= 19)),
     "bright_before": _count(
@@ -49,7 +49,7 @@ _HISTORY = {
         pl.element().filter((_seen & _each["same"] & (_each["ago"] > _APART)).fill_null(False))
     ).list.first(),
 }
-"""What the earlier looks say; `before` is the latest detection in the band, in another exposure."""
+"""Columns from the earlier looks; `before` is the latest detection in the band, in another exposure."""
 
 _OWN = pl.struct("at", "band", "mag", "error", "limit", own=True, forced=False)
 _EARLIER = _past.list.eval(
@@ -91,10 +91,10 @@ def alerts(
     crossing: Crossing,
     scores: Sequence[Score] = (),
 ) -> Stream:
-    """The rows of packets that `packets.decoder` read, beside what `crossing` has at their places.
+    """Return the rows of packets from `packets.decoder`, with the matches of `crossing` at their positions.
 
-    `cuts` names the set that candidates pass, before those on `scores`; with `everything` rules look at the
-    other alerts, too. Raises `ValueError` for a set that the survey hasn't.
+    `cuts` names the set of cuts for candidates, which precedes the cuts on `scores`; with `everything`, rules
+    see the other alerts, too. Raises `ValueError` for a set that the survey doesn't have.
     """
     further = (*(cut for score in scores if (cut := score.cut) is not None), *crossing.cuts)
     cut_set_ = cut_set(survey, cuts).then(further)

@@ -1,4 +1,4 @@
-"""A made-up survey's night, for demos: alerts of variable stars, asteroids, artefacts, a few supernovae."""
+"""A fictional survey's night, for demos: alerts of variable stars, asteroids, artefacts, a few supernovae."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HISTORY_MS = 8 * 3_600_000
 _EVERY_MS = 2_000
 _PIXELS = 63
 _FIRST = ("ZTF26aaademo", 6_000)
-"""A supernova whose first alert comes six seconds after now."""
+"""A supernova whose first alert comes in six seconds."""
 
 
 def messages(seed: int, now_ms: int) -> Iterator[Message]:
-    """Alerts as Fink has them, in JSON, one each two seconds, from eight hours before now on.
+    """Generate alerts in Fink's JSON form, one every two seconds, starting eight hours ago.
 
-    One in four hundred is of a supernova that has risen for some days.
+    One in four hundred is a supernova that has been rising for some days.
     """
     dice = random.Random(seed)
     fields = [(dice.uniform(0, 360), math.degrees(math.asin(dice.uniform(-0.4, 0.95)))) for _ in range(40)]
@@ -55,7 +55,7 @@ def _said(alert: dict[str, Any]) -> bytes:
 
 
 def _alert(dice: random.Random, name: str, at: int, field: tuple[float, float], mag: float) -> dict[str, Any]:
-    """What all alerts have; nothing is near by, and nothing is wrong with the image."""
+    """Return the fields of all alerts; there are no neighbours, and nothing is wrong with the image."""
     jd = _JD_OF_1970 + at / _DAY_MS
     candidate = {
         "jd": jd,
@@ -144,7 +144,7 @@ def _blob(dice: random.Random, width: float, light: float, centred: bool = False
 
 
 def _fits(pixels: np.ndarray) -> bytes:
-    """The smallest FITS file of an image."""
+    """Encode an image as a minimal FITS file."""
     cards = [("SIMPLE", "T"), ("BITPIX", "-32"), ("NAXIS", "2"), ("NAXIS1", _PIXELS), ("NAXIS2", _PIXELS)]
     head = "".join(f"{name:8}= {value:>20}".ljust(80) for name, value in cards) + "END".ljust(80)
     data = pixels.astype(">f4").tobytes()

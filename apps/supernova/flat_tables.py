@@ -1,4 +1,4 @@
-"""Tables with a row for each detection, as brokers and archives export them, as packets.
+"""Convert tables with one row per detection, as brokers and archives export them, to packets.
 
 Fink's tables have columns such as ``i:magpsf`` (ZTF) and ``r:psfFlux`` (Rubin), and its own as ``d:`` and
 ``f:``; ALeRCE's detections are named by `oid` and `mjd`; the DiaSource table of Rubin's data releases, such
@@ -14,7 +14,7 @@ import numpy as np
 
 _JD_OF_MJD = 2_400_000.5
 _EARLIER = 100
-"""The latest detections before one that are kept with it: as many as ZTF's packets have in 30 days."""
+"""The maximum number of earlier detections per packet: as many as ZTF's packets have in 30 days."""
 _MONTH, _YEAR = 30.0, 365.0
 _ROWS = 1_000
 
@@ -94,7 +94,7 @@ TABLES = (
 
 
 def flat_table_of(columns: Sequence[str]) -> FlatTable | None:
-    """The kind of a table with these columns; None if it is none of them.
+    """Return the kind of a table by its columns; None if unknown.
 
     >>> flat_table_of(["oid", "mjd", "fid", "magpsf", "sigmapsf", "isdiffpos"]).survey
     'ztf'
@@ -103,7 +103,7 @@ def flat_table_of(columns: Sequence[str]) -> FlatTable | None:
 
 
 def packets_of(table: Any, kind: FlatTable) -> Iterator[dict[str, Any]]:
-    """A packet for each row of an Arrow table, in the order of their times."""
+    """Return a packet for each row of an Arrow table, in the order of time."""
     times = table[kind.time].to_numpy(zero_copy_only=False).astype(float)
     order = np.argsort(times, kind="stable")
     seen: dict[Any, list[Mapping[str, Any]]] = {}

@@ -1,6 +1,6 @@
 """Cutouts as pictures: FITS images in, PNG out, brighter where there is more light.
 
-A reader for what alert packets hold: images of two axes in the primary part of a FITS file, by gzip or plain.
+It reads what alert packets hold: images with two axes in the primary HDU of a FITS file, plain or gzip.
 Source: the FITS Standard 4.0 (sections 3 and 4), the PNG Specification (third edition).
 """
 
@@ -16,19 +16,19 @@ from ...sketches.core.errors import StreamgaugeError
 
 _BLOCK, _CARD = 2880, 80
 _LARGEST = 4 << 20
-"""The bytes that a cutout may have unpacked, and the pixels of a picture: those of packets have 63 × 63."""
+"""The maximum of a cutout's decompressed bytes and of a picture's pixels; packets have 63 × 63 pixels."""
 _TYPES = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 _KINDS = ("science", "template", "difference")
 _DARK, _LIGHT = 1.0, 99.5
-"""The percentiles of the pixels that are black and white."""
+"""The percentiles of pixels that become black and white."""
 
 
 class NoImage(StreamgaugeError, ValueError):
-    """Bytes that hold no image, with the reason."""
+    """Bytes are not an image; the message is the reason."""
 
 
 def image(data: bytes) -> np.ndarray:
-    """The pixels of a FITS file's primary image, as doubles: rows from the lowest one up.
+    """Return the pixels of a FITS file's primary image, as doubles: rows from the bottom up.
 
     Raises `NoImage` for anything else.
     """
@@ -54,7 +54,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _header(data: bytes) -> tuple[dict[str, str], int]:
-    """The cards of the first header by their names, and where the pixels begin."""
+    """Return the first header's cards by name, and the offset of the pixels."""
     cards: dict[str, str] = {}
     for at in range(0, len(data) - _CARD + 1, _CARD):
         card = data[at : at + _CARD].decode("ascii", "replace")
@@ -69,7 +69,7 @@ def _header(data: bytes) -> tuple[dict[str, str], int]:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """A picture in greys, north as the file has it, without light where a pixel isn't known.
+    """Encode a picture in shades of grey, in the file's orientation, black where a pixel is unknown.
 
     >>> png(np.array([[0.0, 1.0], [np.nan, 2.0]]))[1:4]
     b'PNG'
@@ -78,7 +78,7 @@ def png(pixels: np.ndarray) -> bytes:
     low, high = np.percentile(known, [_DARK, _LIGHT]) if len(known) else (0.0, 1.0)
     span = high - low if high > low else 1.0
     grey = np.nan_to_num(np.clip((pixels - low) / span, 0, 1), nan=0.0)
-    # Faint light shows beside a bright core.
+    # Makes faint light visible beside a bright core.
     grey = np.arcsinh(10 * grey) / np.arcsinh(10)
     rows = np.flipud((grey * 255).round().astype(np.uint8))
     raw = b"".join(b"\0" + row.tobytes() for row in rows)
@@ -93,7 +93,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def picture(data: bytes | None) -> bytes | None:
-    """A cutout as PNG; None for one that is missing or holds no image."""
+    """Convert a cutout to PNG; None if it is missing or not an image."""
     if not data:
         return None
     try:
@@ -103,7 +103,7 @@ def picture(data: bytes | None) -> bytes | None:
 
 
 def with_pictures(rows: pl.DataFrame) -> pl.DataFrame:
-    """The cutouts of alerts that passed as PNG, and no others: for `map_batches`."""
+    """Convert the cutouts of alerts that passed to PNG and drop the others, for `map_batches`."""
     wanted = rows["passing"].to_list()
     return rows.with_columns(
         pl.Series(

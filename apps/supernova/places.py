@@ -1,4 +1,4 @@
-"""Places on the sky from a file, known ones or those that are watched, and what lies within their cones."""
+"""Known or watched places on the sky from a file, and the search for places near a position."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SkyPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Places:
-    """Those of a CSV file with a header: `name`, `ra` and `dec`, and a `radius` of its own where it has one.
+    """The places in a CSV file with a header: `name`, `ra`, `dec`, and optionally a `radius` of their own.
 
-    Positions are in degrees, or as ``12:22:54.9 +15:49:25``, hours and degrees. A line without a position
-    stands for the object of that name. Lines that begin with ``#`` are left out. The file is read when it is
-    first requested.
+    Positions are in degrees, or in hours and degrees as ``12:22:54.9 +15:49:25``. A line without a position
+    stands for the object with that name. Lines that begin with ``#`` are skipped. The file is read when it is
+    first needed.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Places:
 
     @cached_property
     def all(self) -> list[SkyPlace]:
-        """Every line. Raises `OSError` for a file that can't be read, `ValueError` naming a wrong line."""
+        """All places. Raises `OSError` for a file that can't be read, `ValueError` naming a wrong line."""
         places = []
         with Path(self.path).open(newline="", encoding="utf-8-sig") as file:
             lines = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -87,7 +87,7 @@ class Places:
         return frozenset(place.name for place in self.all)
 
     def within(self, ra: float, dec: float) -> Iterator[tuple[SkyPlace, float]]:
-        """The places whose cone a position lies in, each with how far off it is, in arcseconds."""
+        """Return the places whose cone contains a position, with the distance in arcseconds."""
         reach = self._widest / _ARCSECONDS
         for at in range(
             bisect_left(self._declinations, dec - reach), bisect_right(self._declinations, dec + reach)
@@ -114,7 +114,7 @@ class Places:
 
 
 def degrees(written: str, hours: bool = False) -> float:
-    """An angle: degrees, or with colons sexagesimal, in `hours` if it is a right ascension.
+    """Parse an angle in degrees; with colons it is sexagesimal, and in `hours` for a right ascension.
 
     >>> degrees("185.7288", hours=True), round(degrees("12:22:54.9", hours=True), 4), degrees("-00:30:00")
     (185.7288, 185.7288, -0.5)

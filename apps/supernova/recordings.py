@@ -1,4 +1,4 @@
-"""Recorded alerts as the messages that a broker would send: one an alert, keyed by its object, in time."""
+"""Recorded alerts as the messages that a broker would send: one per alert, keyed by object, in time order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000
 _TIMES = {"candidate": "jd", "diaSource": "midpointMjdTai"}
-"""Where a table of packets has the times, by its columns."""
+"""The time's field in a table of packets, by the column that contains it."""
 
 
 def messages(path: Path, packets: Packets) -> Iterator[Message]:
-    """The alerts of a file: a container, a tar of them, Parquet, lines of JSON, or a single packet.
+    """Read the alerts of a file: a container, a tar of them, Parquet, lines of JSON, or a single packet.
 
-    ZTF's archive has a tar for each night, and Fink writes Parquet; of tables with a row for each detection
-    see `flat_tables`. The alerts of a table are sent in the order of their times. What can't be read is sent
-    as it is.
+    ZTF's archive has a tar for each night, and Fink writes Parquet; `flat_tables` has tables with one row per
+    detection. The alerts of a table are sent in the order of time. Unreadable data are sent unchanged.
     """
     with opened(path) as file:
         begin = file.read(5)
@@ -43,7 +42,7 @@ def messages(path: Path, packets: Packets) -> Iterator[Message]:
         try:
             packet = packets.one(value)
         except Exception:
-            # The run says why: it becomes a dead letter there.
+            # In the run, it becomes a dead letter with the reason.
             yield Message(value)
             continue
         yield Message(value, packet["object"].encode(), packet["at"])
@@ -55,7 +54,7 @@ def _whole(path: Path) -> bytes:
 
 
 def archived(path: Path) -> Iterator[bytes]:
-    """The files in a tar, packed or not, one after the other."""
+    """Yield the files in a tar, compressed or not."""
     with tarfile.open(path, "r|*") as archive:
         for member in archive:
             if (file := archive.extractfile(member)) is not None:
@@ -70,7 +69,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _container(data: bytes) -> Iterator[bytes]:
-    """A container for each alert, with the schema of all."""
+    """Split a container into one per alert, with the same schema."""
     import fastavro
 
     try:
@@ -90,7 +89,7 @@ def _container(data: bytes) -> Iterator[bytes]:
 
 
 def _parquet(path: Path) -> Iterator[bytes]:
-    """Rows as JSON, by which cutouts are base64, in the order of their times."""
+    """Convert rows to JSON, with cutouts in base64, in the order of time."""
     import pyarrow.compute as pc
     import pyarrow.parquet as parquet
 

@@ -1,4 +1,4 @@
-"""Rules that only this field has: a candidate is reported once, and alerts near watched positions."""
+"""Rules of this field: report a candidate once, and alerts near watched positions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ...operators.windows.durations import Duration
 from .places import Places
 
 _SHOWN = ("ra", "dec", "age", "rate", "rb", "drb", "matches", "host", "host_distance", "host_z")
-"""What reasons say of an alert."""
+"""The values of an alert that reasons mention."""
 _DETAILS = (
     *("mag", "error", "limit", *_SHOWN),
     *("match", "match_type", "match_distance", "match_in"),
 )
-"""What programs get of it, besides its band."""
+"""The values of an alert for programs, in addition to its band."""
 
 
 class Event(NamedTuple):
-    """Something about a row: of which key, by what figure, under which limit, and why it is reported.
+    """An event in a row: its key, its figure, the limit, and the reason for the report.
 
-    `details` are more than those of every row.
+    `details` are added to the details that every row has.
     """
 
     key: tuple[Any, ...]
@@ -43,12 +43,12 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Once(Rule):
-    """A rule whose events are reported once for each key; a kind says which those of a row are (`events`).
+    """A rule whose events are reported once for each key; each kind defines the events of a row (`events`).
 
     value
-        The answer that is a row's magnitude.
+        The answer that contains a row's magnitude.
     forget
-        A key that had no event for so long is reported again. What was reported is remembered until then.
+        A key without an event for this long is reported again. Reported keys are remembered until then.
     """
 
     value: str = field(default="", kw_only=True)
@@ -92,7 +92,7 @@ class Once(Rule):
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
-        # Twice as long: alerts may come long after their night.
+        # Twice as long, as alerts may come long after their night.
         oldest = time_us - 2 * self._duration("forget")
         for key in [key for key, last in state["keys"].items() if last < oldest]:
             del state["keys"][key]
@@ -103,12 +103,11 @@ class Once(Rule):
 class Candidate(Once):
     """An object has an alert that passed the cuts, and is brighter than `below`.
 
-    Its value is the magnitude of alerts that passed, null for others. `cuts` names the set, for the reason
-    that is reported. Objects that the file `known` names, or that lie within `radius` arcseconds of a
-    position there, are not candidates. It says that an object is a candidate, and never of which type. `page`
-    is the address of the server that has its page: alerts then end with a link to it. `scores` are answers
-    that alerts report as well. Raises `OSError` or
-    `ValueError` for a file that can't be read, and `ValueError` for an address that isn't one.
+    Its value is the magnitude of alerts that passed, and null for others. `cuts` names the set in the
+    reported reason. Objects that the file `known` names, or within `radius` arcseconds of a position there,
+    are not candidates. It never states the type of a candidate. `page` is the address of the server with the
+    candidates' pages: alerts then end with a link. `scores` are further answers to include in alerts. Raises
+    `OSError` or `ValueError` for a file that can't be read, and `ValueError` for an address that isn't one.
 
     >>> rule = Candidate("candidate", value="candidate", below=19.8, cuts="bts")
     >>> answers = {"candidate": 18.2, "ra": 185.7288, "dec": 15.8236, "age": 4.06}
@@ -163,10 +162,10 @@ class Candidate(Once):
 
 @dataclass(frozen=True)
 class Watch(Once):
-    """An alert lies in the cone of a place that is watched; an object is reported once for each place.
+    """An alert is within the cone of a watched place; an object is reported once for each place.
 
-    The file `places` has them; `radius`, in arcseconds, is that of places without one of their own. Alerts
-    report the distance. Raises `OSError` or `ValueError` for a file that can't be read.
+    The file `places` lists the places; `radius`, in arcseconds, applies to places without a radius of their
+    own. Alerts report the distance. Raises `OSError` or `ValueError` for a file that can't be read.
     """
 
     places: str = field(default="", kw_only=True)
@@ -192,7 +191,7 @@ class Watch(Once):
 
 
 def _details(row: Row) -> dict[str, Any]:
-    """What is known of an alert, by name."""
+    """Return the details of an alert, by name."""
     answers = {"band": row.key.get("band"), **{name: row.answers.get(name) for name in _DETAILS}}
     return {name: value for name, value in answers.items() if value is not None}
 
@@ -221,7 +220,7 @@ def _described(row: Row) -> str:
 
 
 def _nearby(answers: Mapping[str, Any]) -> Iterator[str]:
-    """What extracts of catalogues have at the place."""
+    """Describe the matches in extracts of catalogues."""
     if (matches := answers.get("matches")) is not None:
         yield f"matches {matches}"
     if (host := answers.get("host")) is not None:

@@ -1,4 +1,4 @@
-"""The sky in cells of equal area: HEALPix, ring order, as an expression.
+"""The sky in cells of equal area (HEALPix, ring order), as an expression.
 
 Source: Górski et al. 2005 (ApJ 622, 759), section 4.1; the numbers are those of `healpy.ang2pix` and
 `astropy_healpix`.
@@ -15,7 +15,7 @@ NSIDE = 64
 
 
 def cell(ra: pl.Expr, dec: pl.Expr, nside: int = NSIDE) -> pl.Expr:
-    """The cell of a position in degrees, ICRS; its number is from 0 to 12·nside² − 1.
+    """Return the cell of a position in degrees (ICRS), a number from 0 to 12·nside² − 1.
 
     >>> pl.select(cell(pl.lit(185.7288), pl.lit(15.8236))).item()
     17668
@@ -28,7 +28,7 @@ def cell(ra: pl.Expr, dec: pl.Expr, nside: int = NSIDE) -> pl.Expr:
 
 
 def _belt(z: pl.Expr, turn: pl.Expr, nside: int) -> pl.Expr:
-    """Around the equator, where rings have 4·nside cells."""
+    """Return the cell around the equator, where rings have 4·nside cells."""
     along, across = nside * (0.5 + turn), nside * 0.75 * z
     up, down = (along - across).floor(), (along + across).floor()
     ring = nside + 1 + up - down
@@ -38,7 +38,7 @@ def _belt(z: pl.Expr, turn: pl.Expr, nside: int) -> pl.Expr:
 
 
 def _cap(z: pl.Expr, turn: pl.Expr, nside: int) -> pl.Expr:
-    """Around the poles, where the ring n has 4·n cells."""
+    """Return the cell around the poles, where ring n has 4·n cells."""
     part = turn - turn.floor()
     width = nside * (3 * (1 - z.abs())).sqrt()
     up, down = (part * width).floor(), ((1 - part) * width).floor()
@@ -49,7 +49,7 @@ def _cap(z: pl.Expr, turn: pl.Expr, nside: int) -> pl.Expr:
 
 
 def degrees_apart(ra: float, dec: float, other_ra: float, other_dec: float) -> float:
-    """The angle between two positions, in degrees; exact for small angles, too (Vincenty's formula).
+    """Return the angle between two positions, in degrees; also exact for small angles (Vincenty's formula).
 
     >>> round(degrees_apart(10.0, 60.0, 10.0 + 2 / 3600, 60.0) * 3600, 6)
     1.0

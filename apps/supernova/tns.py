@@ -1,8 +1,8 @@
-"""Candidates as reports in the form of the Transient Name Server's bulk reports, for a human to send.
+"""Candidates in the form of the Transient Name Server's bulk reports, for a human to send.
 
-Source: the server's manual of its bulk report in JSON (``at_report``), https://www.wis-tns.org/api/docs. What
-it identifies by numbers of its own (groups, instruments) is the reporter's to name; filters are those of ZTF
-and LSST. Nothing is sent to the server from here.
+Source: the server's manual of its bulk report in JSON (``at_report``), https://www.wis-tns.org/api/docs. The
+reporter has to fill in groups and instruments, for which the server has its own numbers; filters are those of
+ZTF and LSST. Nothing is sent to the server from here.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ class TnsReportsToKafka:
         return SinkTopic(self.to, 1, {})
 
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
-        """See `operators.rules.alerting.SendingOutlet`; what is withdrawn is no report."""
+        """See `operators.rules.alerting.SendingOutlet`; withdrawals are not reported."""
         if alert.state == "fired" and alert.kind == "candidate" and (report := tns_report(alert, self)):
             headers = [("id", alert.id.encode()), ("state", alert.state.encode())]
             yield Outgoing(self.to, ANY_PARTITION, json.dumps(report).encode(), headers, key_bytes(alert))
 
 
 def tns_outlets(settings: Settings) -> list[TnsReportsToKafka]:
-    """That of a run's settings, if it has one."""
+    """Return the outlet in a run's settings, if any."""
     if not settings["tns"]:
         return []
     return [TnsReportsToKafka(settings["tns"], settings["tns_reporter"], settings["tns_group"])]
 
 
 def tns_report(alert: Alert, outlet: TnsReportsToKafka) -> dict[str, Any] | None:
-    """An alert as a report of one object; None for one without a position or a magnitude."""
+    """Convert an alert to a report of one object; None without a position or a magnitude."""
     details = alert.details
     ra, dec, mag = (details.get(name) for name in ("ra", "dec", "mag"))
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in (ra, dec, mag)):

@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile(r"ivo://[A-Za-z0-9][A-Za-z0-9._~-]+(/[A-Za-z0-9._~/-]*)
 _ROLES = ("observation", "prediction", "utility", "test")
 _SYSTEM = "UTC-ICRS-TOPO"
 _RADIUS = 1 / 3600
-"""Degrees: within a second of arc surveys take detections for those of one object."""
+"""Degrees: surveys attribute detections within one arcsecond to the same object."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _PARAMS = {
@@ -54,13 +54,13 @@ _PARAMS = {
         "host_z": ("", "src.redshift"),
     },
 }
-"""An alert's details in their groups, each with its unit and what it means in the IVOA's controlled
-vocabulary (UCD1+, version 1.5)."""
+"""An alert's details in groups, each with its unit and its term in the IVOA's controlled vocabulary
+(UCD1+, version 1.5)."""
 
 
 @dataclass(frozen=True)
 class VOEventAuthor:
-    """Who publishes events: an identifier of the IVOA, and the role that events have.
+    """The publisher of events: an IVOA identifier, and the role of the events.
 
     Raises `ValueError` for an identifier or a role that VOEvent doesn't have.
 
@@ -85,7 +85,8 @@ class VOEventAuthor:
 class VOEventsToKafka:
     """Send each alert that has a position to a topic as a VOEvent 2.0 document, exactly once.
 
-    They go out as those of `AlertsToKafka` do, with the same keys and headers; the document is the value.
+    They are sent like the alerts of `AlertsToKafka`, with the same keys and headers; the document is the
+    value.
     """
 
     to: str
@@ -96,7 +97,8 @@ class VOEventsToKafka:
         return SinkTopic(self.to, 1, {})
 
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
-        """See `operators.rules.alerting.SendingOutlet`: the same but for the date on which it was written."""
+        """See `operators.rules.alerting.SendingOutlet`; repeated messages differ only in the date of
+        writing."""
         if _position(alert) is not None:
             headers = [("id", alert.id.encode()), ("state", alert.state.encode())]
             value = voevent(alert, self.author, datetime.now(UTC))
@@ -104,7 +106,7 @@ class VOEventsToKafka:
 
 
 def voevent_outlets(settings: Settings) -> list[VOEventsToKafka]:
-    """That of a run's settings, if it has one. Raises `ValueError` for an author or a role that can't be."""
+    """Return the outlet in a run's settings, if any. Raises `ValueError` for an invalid author or role."""
     if not settings["voevent"]:
         return []
     try:
@@ -115,9 +117,9 @@ def voevent_outlets(settings: Settings) -> list[VOEventsToKafka]:
 
 
 def voevent(alert: Alert, author: VOEventAuthor, now: datetime) -> bytes:
-    """An alert as a document, written at that time. Raises `ValueError` for one without a position.
+    """Convert an alert to a document, written at a time. Raises `ValueError` without a position.
 
-    An alert that was withdrawn is a retraction of the event that it withdraws.
+    The withdrawal of an alert becomes a retraction of its event.
     """
     place = _position(alert)
     if place is None:
@@ -152,7 +154,7 @@ def voevent(alert: Alert, author: VOEventAuthor, now: datetime) -> bytes:
 
 
 def _identity(alert: Alert, author: VOEventAuthor) -> str:
-    """An event's identifier: a fragment of its author's, the same for the same alert."""
+    """Return an event's identifier: a fragment of its author's, always the same for an alert."""
     name = quote(str(alert.key[0]) if alert.key else "", safe="", errors="replace")
     return f"{author.identifier}#{name}/{alert.id}"
 
@@ -203,7 +205,7 @@ def _where_and_when(root: ElementTree.Element, alert: Alert, place: tuple[float,
 
 
 def _position(alert: Alert) -> tuple[float, float] | None:
-    """Right ascension and declination in degrees, if they are known."""
+    """Return right ascension and declination in degrees, if known."""
     ra, dec = (alert.details.get(name) for name in ("ra", "dec"))
     if not isinstance(ra, float | int) or not isinstance(dec, float | int):
         return None
@@ -213,7 +215,7 @@ def _position(alert: Alert) -> tuple[float, float] | None:
 def _sub(
     parent: ElementTree.Element, name: str, text: str | None = None, /, **given: str
 ) -> ElementTree.Element:
-    """An element within another; what XML can't hold of its texts is replaced."""
+    """Add an element to another; characters that XML doesn't allow are replaced."""
     element = ElementTree.SubElement(parent, name, {key: _clean(value) for key, value in given.items()})
     element.text = None if text is None else _clean(text)
     return element

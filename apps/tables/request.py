@@ -1,4 +1,4 @@
-"""A question to a table, wherever it is: answered here from files, or by a query server."""
+"""Ask a question about a table, which is answered here from files, or by a query server."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TOKEN = "STREAMGAUGE_TOKEN"
 
 
 def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], token: Path | None) -> Answer:
-    """The answer about a file, a folder or an address ``http://HOST:PORT/tables/NAME``.
+    """Return the answer about a file, a folder or an address ``http://HOST:PORT/tables/NAME``.
 
-    The name may be left out where a server has one table only. Raises `SketchError` and `OSError` for tables
-    that can't be read, `BadQuestion` and `QueryError` for what is refused.
+    The name is optional if a server has only one table. Raises `SketchError` and `OSError` for tables that
+    can't be read, `BadQuestion` and `QueryError` for refused questions.
     """
     if table.startswith(("http://", "https://")):
         return _by_server(table, question, given, token_of(token))
@@ -44,7 +44,8 @@ def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], toke
 
 
 def token_of(file: Path | None) -> str | None:
-    """The token in a file, else in the environment, if any. Raises `OSError`; never shows the token.
+    """Read the token from a file, or else from the environment, if any. Raises `OSError`; never shows the
+    token.
 
     Warns of a file that other users of this machine can read.
     """

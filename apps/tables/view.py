@@ -1,4 +1,4 @@
-"""Answers in a terminal: a table that fits its width, with bars where numbers are to be compared."""
+"""Show answers in a terminal, in a table that fits its width, with bars to compare numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BARS = {
     "cdf": "rank",
     "sets": "estimate",
 }
-"""The column of a question's answers that is drawn as bars; of quantiles their value."""
+"""The column of answers that is drawn as bars, by question; for quantiles, the value."""
 _START, _END = "window_start", "window_end"
 _WIDEST = 30
 
 
 def print_json(answer: Answer) -> None:
-    """Each row as a JSON object, on a line of its own."""
+    """Print each row as a JSON object on a line of its own."""
     from ...operators.formats.jsonable import jsonable
 
     for row in answer.rows.iter_rows(named=True):
@@ -34,11 +34,11 @@ def print_json(answer: Answer) -> None:
 
 
 def notes(answer: Answer) -> Iterator[str]:
-    """What must be known of an answer besides its numbers, in a sentence each."""
+    """Return what a reader must know about an answer besides its numbers, one sentence each."""
     if answer.stale is not None:
         yield f"stale since {answer.stale['since']}: {answer.stale['why']}"
     for gap in answer.missing:
-        if gap["from"] is None:  # whether there were any is not known
+        if gap["from"] is None:  # it is unknown whether there were any
             yield f"windows before {gap['to']}, if there were any, are missing: {gap['why']}"
         else:
             yield f"windows from {gap['from']} to {gap['to']} are missing: {gap['why']}"
@@ -71,7 +71,8 @@ def _standing(answer: Answer) -> str:
 
 
 def _long(answer: Answer, width: int) -> Table:
-    """One line an item, a rank or a group, numbers right-aligned, the window only where there are several."""
+    """One line per item, rank or group, with numbers right-aligned, and the window only if there are
+    several."""
     from rich.text import Text
 
     from ...operators.rendering.answers import span
@@ -113,7 +114,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def _bars(values: Any, width: int) -> list[str] | None:
-    """A bar for each value, none where they can't be compared so: below 0, or not numbers at all."""
+    """Draw a bar for each value; None if bars can't compare them: below 0, not numbers, or not finite."""
     if not values.dtype.is_numeric() or width < 8:
         return None
     known = values.cast(float).fill_nan(None)
@@ -127,7 +128,7 @@ def _bars(values: Any, width: int) -> list[str] | None:
 
 
 def _width(answer: Answer, width: int, several: bool) -> int:
-    """How wide bars may be, beside the other columns at their widest."""
+    """Return the maximum width of bars, beside the other columns at their widest."""
     names = [name for name in answer.rows.columns if name not in (_START, _END)]
     fixed = 24 + 3 if several else 0
     for name, title in zip(names, _titles(names)):

@@ -1,4 +1,4 @@
-"""Rows of windows and groups as a terminal shows them: a table, or blocks where that doesn't fit."""
+"""Show rows of windows and groups in a terminal: as a table, or as blocks if that doesn't fit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...operators.table.schema import END, START
 
 _UNLIMITED = 1_000_000
 _CROWDED = 1.25
-"""How many times as wide as the terminal a table may be: its cells are broken into lines then."""
+"""The maximum width of a table, in widths of the terminal: cells of a table that is wider than it wrap."""
 
 
 @dataclass(frozen=True)
 class WindowRows:
-    """Windows and groups with their answers, as `operators.table.query` gives them; at least one."""
+    """Windows and groups with their answers from `operators.table.query`; at least one."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -43,7 +43,7 @@ class WindowRows:
         return [name for name in self.rows[0] if name not in (START, END)]
 
     def _table(self) -> Table:
-        """One line a window and group, each answer short, with its bounds."""
+        """One line per window and group, with short answers and their bounds."""
         titles = ["window (UTC)"] if self._timed else []
         shown = Table(*titles, *map(visible_name, self._names), header_style="bold", box=box.SIMPLE_HEAD)
         shown.columns[0].no_wrap = True
@@ -53,7 +53,7 @@ class WindowRows:
         return shown
 
     def _blocks(self) -> RenderResult:
-        """A block a window and group, one line an answer."""
+        """One block per window and group, one line per answer."""
         for row in self.rows:
             if self._timed:
                 yield Text(span(row[START], row[END]))

@@ -1,1 +1,1 @@
-"""What is in Kafka, on the screen or as JSON: its topics, and their messages decoded."""
+"""Show Kafka's topics and their decoded messages, on the screen or as JSON."""

@@ -1,4 +1,4 @@
-"""A message as a person reads it: JSON, Avro, tables of sketches and deltas in short, text, or bytes."""
+"""Decode messages for people: JSON, Avro, summaries of tables of sketches and deltas, text, or bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class MessageDecoding:
-    """How values are decoded: by themselves, by the Avro schema in a file, or by those of a registry."""
+    """How to decode values: by their content, by the Avro schema in a file, or by a registry's schemas."""
 
     schema: Path | None = None
     registry: str | None = None
@@ -49,7 +49,7 @@ class MessageDecoding:
         return {}
 
     def of(self, message: Message) -> dict[str, Any]:
-        """All of a message, as plain JSON; `form` says how its value was decoded."""
+        """Return all of a message as plain JSON; `form` is how its value was decoded."""
         given: Any = message.headers() or ()
         headers: list[tuple[str, bytes | None]] = [(name, value) for name, value in given]
         form, value = self._value(message.value(), dict(headers))
@@ -90,7 +90,7 @@ class MessageDecoding:
             return ("text" if isinstance(text, str) else "bytes"), text
 
     def _framed(self, value: bytes) -> tuple[str, Any]:
-        """A value in Confluent's wire format."""
+        """Decode a value in Confluent's wire format."""
         number = int.from_bytes(value[1:FRAME], "big")
         if self._registry is None:
             return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": "name --registry"}
@@ -106,7 +106,7 @@ class MessageDecoding:
         return self._avro(value[FRAME:], schema)
 
     def _parsed(self, parsed: Any) -> Any:
-        """A registry's schema for fastavro, or in words why there is none."""
+        """Return a registry's schema for fastavro, or a text that explains why there is none."""
         from fastavro import parse_schema
         from fastavro.schema import SchemaParseException, UnknownType
 
@@ -127,13 +127,13 @@ class MessageDecoding:
 
         try:
             return "avro", jsonable(schemaless_reader(BytesIO(value), schema, None))
-        except Exception as error:  # fastavro raises whatever it meets in bytes of something else
+        except Exception as error:  # fastavro raises all kinds of errors for bytes in another format
             hint = f"not Avro of that schema: {type(error).__name__}"
             return "bytes", {"bytes": value.hex(), "hint": hint}
 
 
 def written(milliseconds: int) -> str:
-    """A timestamp as text, in UTC.
+    """Format a timestamp, in UTC.
 
     >>> written(1_767_225_600_123)
     '2026-01-01T00:00:00.123Z'
@@ -146,7 +146,7 @@ def written(milliseconds: int) -> str:
 
 
 def _delta(value: bytes, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
-    """What a worker sent of a range of its input, in short."""
+    """Summarise a worker's delta for a range of its input."""
     if "part" in headers:
         return {"part": _text(headers["part"]), "bytes": len(value)}
     try:
@@ -159,7 +159,7 @@ def _delta(value: bytes, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
 
 
 def _table(value: bytes) -> tuple[str, Any]:
-    """A table of sketches in short; of another Arrow stream its number of rows and its columns."""
+    """Summarise a table of sketches; for another Arrow stream, return its number of rows and its columns."""
     import pyarrow as pa
 
     try:
@@ -180,7 +180,7 @@ def _table(value: bytes) -> tuple[str, Any]:
 
 
 def _text(value: bytes | str | None) -> Any:
-    """Bytes as text where that is what they are; else in hexadecimal, which an object says."""
+    """Decode bytes as text if possible; otherwise, return an object with their hexadecimal form."""
     if value is None or isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""The topics of a cluster, and what their names say of them."""
+"""The topics of a cluster, and their kinds by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ...operators.kafka.topics import Admin
 
 SECONDS = 10.0
-"""How long brokers have to answer."""
+"""The time limit for brokers' answers."""
 
 _KINDS = {
     r"(.+)\.table\.[0-9a-f]{16}": "table of {}",
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def known_topics(client: Admin) -> dict[str, Any]:
-    """The metadata of all topics. Raises `TopicError` if no broker answers."""
+    """Fetch the metadata of all topics. Raises `TopicError` if no broker answers."""
     from confluent_kafka import KafkaException
 
     from ...operators.kafka.topics import TopicError
@@ -36,7 +36,7 @@ def known_topics(client: Admin) -> dict[str, Any]:
 
 
 def not_there(name: str, known: Any) -> str:
-    """What to say of a topic that doesn't exist."""
+    """Return the message for a topic that doesn't exist."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), 1)
@@ -45,7 +45,7 @@ def not_there(name: str, known: Any) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a topic is by its name, empty if that says nothing.
+    """Return the kind of a topic by its name; empty if unknown.
 
     >>> kind_of("by-minute.table.24c2684216deea71"), kind_of("posts.dead-letters"), kind_of("posts")
     ('table of by-minute', 'dead letters of posts', '')

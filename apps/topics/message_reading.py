@@ -1,4 +1,4 @@
-"""A topic's messages from a place on, as any consumer reads them: committed ones, without joining a group."""
+"""Read a topic's committed messages from a position on, without joining a group."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...queries.views.topic_reading import reader, whole
 from .known import SECONDS, known_topics, not_there
 
 USUAL = 10
-"""How many of the last messages are shown by default."""
+"""The number of last messages that are shown by default."""
 _OFFSETS, _MORE = 3, 50
 
 
 @dataclass(frozen=True)
 class Span:
-    """From where to where each partition is read; of what is in it only the `last` messages are wanted."""
+    """The range to read in each partition, of which only the `last` messages are wanted."""
 
     parts: Mapping[int, tuple[int, int]]
     last: int | None = None
@@ -50,10 +50,10 @@ class TopicReading:
         self._consumer = reader(settings, "streamgauge-tail")
 
     def span(self, begin: str | None, n: int | None) -> Span:
-        """What to read that is there now. Raises `ValueError` for a place that isn't one."""
+        """Return the range of existing messages to read. Raises `ValueError` for an invalid position."""
         if begin is None:
             last = USUAL if n is None else n
-            # Ends of transactions take offsets, too.
+            # Transaction markers use offsets, too.
             back = _OFFSETS * last + _MORE if last else 0
             return Span({p: (max(self._begins[p], end - back), end) for p, end in self._ends.items()}, last)
         if begin in ("earliest", "latest"):
@@ -65,13 +65,13 @@ class TopicReading:
         return Span({p: (min(starts[p], end), end) for p, end in self._ends.items()})
 
     def until(self, span: Span) -> Iterator[Message]:
-        """The messages of a span."""
+        """Read the messages of a span."""
         for partition, offset, message in whole(self._consumer, self._topic, span.parts, "be read"):
             if offset < self._ends[partition]:
                 yield message
 
     def on(self) -> Iterator[Message]:
-        """What comes behind the end that was, for ever."""
+        """Read messages after the previous end, forever."""
         self._consumer.assign([KafkaPartition(self._topic, p, at) for p, at in self._ends.items()])
         while True:
             for message in self._consumer.consume(500, 0.2):
@@ -82,7 +82,7 @@ class TopicReading:
                     raise refused(error, "be read", topic=self._topic)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()
 
     def _at(self, begin: str) -> dict[int, int]:

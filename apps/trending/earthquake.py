@@ -1,4 +1,4 @@
-"""Posts of people who feel the ground shake: which they are, when they set in, and where they come from.
+"""Posts of people who feel an earthquake: how to recognise them, when they begin, and where they come from.
 
 Sources: T. Sakaki, M. Okazaki, Y. Matsuo, "Earthquake shakes Twitter users: real-time event detection by
 social sensors", WWW 2010 (keywords, short texts, location from the posters'); P. Earle, D. Bowden, M. Guy,
@@ -34,7 +34,7 @@ KEYWORDS = (
     "σεισμο, землетрясени*, 지진*, भूकंप*, भुकम्प*, động đất, زلزال, الزلزال, زلزله, 地震, 揺れた, 揺れてる, "
     "揺れている, แผ่นดินไหว"
 )
-"""What people write who feel one, in the languages of places that shake; with any ending where a * stands."""
+"""Words of people who feel an earthquake, in languages of earthquake regions; * stands for any ending."""
 
 EXCLUDED = (
     "quake champions, quake live, quakecon, quake con, quake ii, quake iii, quake iv, quake remastered, "
@@ -42,24 +42,24 @@ EXCLUDED = (
     "simulacro de, simulacro nacional, simulacros, deprem tatbikat*, essential tremor*, hand tremor*, "
     "terremoto político, political earthquake, 지진아, 地震計, 避難訓練, 地震訓練, 防災訓練"
 )
-"""Words and phrases with which a post is of something else: games, drills, illnesses, politics."""
+"""Words and phrases that mark a post as being about something else: games, drills, illnesses, politics."""
 
 _LONGEST_WORDS = 12
 _EARTH_KM = 6371.0
 _BEGINS_TAGS, _IN_TAGS = 5, 9
-"""Letters of a keyword with which a tag may begin that goes on, as #sismoCDMX does, and of one that it may
-have anywhere, as #PrayForTerremoto does. Shorter ones are parts of other words, as sismo is of narcisismo."""
+"""The minimum length of a keyword that matches the start of a longer tag, like #sismoCDMX, and of one that
+matches anywhere in it, like #PrayForTerremoto. Shorter ones are parts of other words, as in narcisismo."""
 
 
 def felt(settings: Mapping[str, str]) -> pl.Expr:
-    """Which posts they are: short, own words, without a link; or all, of a crawl of earthquakes.
+    """Select these posts: short, not repeated, without a link; or all posts, in a crawl about earthquakes.
 
-    Raises `ValueError` for a list of words without a word.
+    Raises `ValueError` for an empty list of words.
     """
     text = pl.col("text")
     words = settings["keywords"] or KEYWORDS
     excluded = ", ".join(one for one in (EXCLUDED, settings["excluded"]) if one)
-    # Posts in which nobody would count a dozen words, as scripts without spaces are written.
+    # Posts in scripts without spaces, whose words can't be counted like this, usually pass.
     short = text.str.count_matches(r"\S+") <= _LONGEST_WORDS
     linked = text.str.contains(r"https?://") | (pl.col("links").list.len() > 0).fill_null(False)
     says = partial(_says, words=pattern_of(words), excluded=pattern_of(excluded, tags=False))
@@ -69,18 +69,17 @@ def felt(settings: Mapping[str, str]) -> pl.Expr:
 
 
 def _says(texts: pl.Series, words: str, excluded: str) -> pl.Series:
-    """Whether texts match one pattern and not the other, which is tried on few."""
+    """Whether texts match the first pattern and not the second, which is tried only on matches."""
     about = texts.str.contains(words)
     rows = about.arg_true()
     return about.scatter(rows.filter(texts.gather(rows).str.contains(excluded)), False)
 
 
 def pattern_of(listed: str, tags: bool = True) -> str:
-    """A regular expression of words and phrases, with commas between, each whole unless it ends in a ``*``.
+    """Return a regular expression for comma-separated words and phrases, whole unless they end in ``*``.
 
-    Those of scripts without spaces may stand anywhere. With `tags` a tag may go on
-    before or behind a longer word.
-    Raises `ValueError` for a list without one.
+    Words in scripts without spaces match anywhere. With `tags`, a tag may continue before or after the word.
+    Raises `ValueError` for an empty list.
 
     >>> import polars as pl
     >>> texts = pl.Series(["Narcisismo puro", "un sismo!", "#SismoCDMX", "今地震だ", "depremde"])
@@ -97,7 +96,7 @@ def pattern_of(listed: str, tags: bool = True) -> str:
         if re.search(f"[{SPACELESS}]", stem):
             anywhere.append(text)
             continue
-        # In fright the last letter is often written more than once.
+        # Frightened people often repeat the last letter.
         whole.append(text + (r"\w*" if any_ending else f"{_escaped(stem[-1])}*"))
         if len(stem) >= _BEGINS_TAGS:
             begun.append(text)
@@ -105,7 +104,7 @@ def pattern_of(listed: str, tags: bool = True) -> str:
             inside.append(rf"\w*{text}")
     if not whole and not anywhere:
         raise ValueError(f"words must be separated by commas, as in quake, sismo; got {listed!r}")
-    # Not by \b, with which a text that isn't all ASCII takes ten times as long.
+    # Without \b, which makes texts that aren't pure ASCII ten times slower.
     parts = [rf"(?:^|\W)(?:{'|'.join(whole)})(?:\W|$)"] if whole else []
     if begun and tags:
         parts.append(rf"[#＃](?:{'|'.join([*begun, *inside])})")
@@ -113,13 +112,13 @@ def pattern_of(listed: str, tags: bool = True) -> str:
 
 
 def _escaped(word: str) -> str:
-    # Of the characters that mean something in a pattern; Python's own escapes others, too.
+    # Escapes only characters with a meaning in a pattern; Python's own function escapes others, too.
     return re.sub(r"([\\.+*?()|\[\]{}^$#&~-])", r"\\\1", word)
 
 
 def shaking(rows: Stream) -> Stream:
-    """Those posts, second by second."""
-    # Hours may pass without such a post: the first ones after them are the news, and must be believed.
+    """The number of these posts, second by second."""
+    # Hours may pass without such a post: the first ones afterwards are the news, and must count.
     return rows.tumbling("1s", delay="10s").agg(
         posts=total("n"), spots=sample("spot", k=20), first=first("text")
     )
@@ -127,9 +126,9 @@ def shaking(rows: Stream) -> Stream:
 
 @dataclass(frozen=True)
 class Earthquake(StaLta):
-    """STA/LTA that reports, with an onset, where its posts come from: the median of their places.
+    """STA/LTA that also reports where the posts come from: the median of their places.
 
-    Of the spread, half of the places are nearer to the median than it says.
+    Half of the places are nearer to the median than the reported radius.
     """
 
     spots: str = field(default="spots.values", kw_only=True)
@@ -151,7 +150,7 @@ class Earthquake(StaLta):
 
 
 def located(spots: Iterable[str]) -> str:
-    """Where posts come from, in words.
+    """A description of where posts come from.
 
     >>> located(["9.9,-84.1", "10.0,-84.2", "10.1,-85.6", "48.1,11.6"])
     'from around 10.05, -84.15 (4 places, half within 18 km)'

@@ -1,4 +1,4 @@
-"""A made-up evening on Bluesky, and posts at any rate, for demos."""
+"""A fictional evening on Bluesky, and posts at any rate, for demos."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SAID = (
     "who would have thought",
 )
 _LINKED = ("news", "music", "science", "opensource")
-"""Tags of posts that have a link as well."""
+"""Tags of posts that also have a link."""
 _BURST, _FLOOD, _TURNED = "aurora", "giveaway", "trains"
 
 
 def messages(seed: int, now_ms: int) -> Iterator[Message]:
-    """Posts and likes, two a second, from three hours before now on.
+    """Generate posts and likes, two per second, starting three hours ago.
 
-    Half an hour before now everybody begins to write of an aurora, and those who write of trains turn angry;
-    five accounts push a giveaway all the time. Five seconds after now the ground shakes.
+    Half an hour ago, everybody begins to write about an aurora, and posts about trains turn angry; five
+    accounts push a giveaway all the time. In five seconds, the ground shakes.
     """
     dice = random.Random(seed)
     begin = now_ms - _HOURS * 60 * _MINUTE_MS
@@ -80,7 +80,7 @@ EXAMPLE = Example("jetstream", messages, {"words": "1"}, (("earthquake", None), 
 
 
 def under_load(rate: float, seconds: float) -> Example:
-    """So many posts a second, with a day's rhythm in so many seconds (half a minute at least)."""
+    """Generate posts at a rate, with a day's rhythm in a number of seconds (at least half a minute)."""
     return Example("posts", partial(_generated, rate, max(seconds, 30.0)))
 
 

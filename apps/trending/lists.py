@@ -1,4 +1,4 @@
-"""Columns of lists that are made for some of the rows only."""
+"""Columns of lists that are computed for some rows only."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ TEXTS = pl.List(pl.String)
 
 
 def empty_lists(length: int) -> pl.Series:
-    """So many lists without texts."""
+    """Return a number of empty lists of texts."""
     return pl.Series([[]], dtype=TEXTS).new_from_index(0, length)
 
 
 def replace_lists(lists: pl.Series, rows: pl.Series, others: pl.Series) -> pl.Series:
-    """The lists, in whose rows of these numbers are the others.
+    """Replace lists in some rows by others.
 
     >>> replace_lists(empty_lists(3), pl.Series([1], dtype=pl.UInt32), pl.Series([["a"]])).to_list()
     [[], ['a'], []]
     """
-    # Polars scatters no lists: they are gathered from behind the others.
+    # Polars can't scatter lists: the replacements are appended, then all are gathered.
     end = len(lists) + len(others)
     places = pl.arange(0, len(lists), dtype=pl.UInt32, eager=True)
     places = places.scatter(rows, pl.arange(len(lists), end, dtype=pl.UInt32, eager=True))

@@ -1,4 +1,4 @@
-"""Words that every text has, in the languages that are posted in most: they are no trend."""
+"""Stop words in the most frequent languages of posts, which are never a trend."""
 
 from __future__ import annotations
 
@@ -67,4 +67,4 @@ _THAI = """
 """
 
 SPACELESS_STOP_WORDS = frozenset(word for text in (_JAPANESE, _CHINESE, _THAI) for word in text.split())
-"""Of scripts without spaces, as ICU's dictionaries cut them."""
+"""Stop words in scripts without spaces, as segmented by ICU's dictionaries."""

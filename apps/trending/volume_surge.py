@@ -1,4 +1,4 @@
-"""Far more than usual for a while: one window alone is often a single post that many repeat."""
+"""Far more than usual for a while; a single window is often one post that many people repeat."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...operators.rules.value_with_bounds import Figure
 
 @dataclass(frozen=True)
 class VolumeSurge(Change):
-    """A `Change` whose values are means of the last windows, so that what lasts counts more than a peak.
+    """A `Change` whose values are means of the last windows, so a lasting rise counts more than a peak.
 
     mean_of
-        Of how many windows; of the first ones, of as many as there are.
+        The number of windows per mean; fewer at the beginning.
 
-    `least` is compared with the window itself. All else is as `Change` says.
-    Raises `ValueError` for a field that it can't have.
+    `least` is compared with the window itself. `Change` describes everything else. Raises `ValueError` for an
+    invalid field.
 
     >>> surge = VolumeSurge("surge", value="posts", against="ewma", above=5, warm=20, over=100, mean_of=3)
     >>> minute, state, alerts = 60_000_000, surge.begin(), []
@@ -40,7 +40,7 @@ class VolumeSurge(Change):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        # The baseline's own memory, in which nothing else is.
+        # The baseline has a memory of its own.
         past = memory.setdefault("past", {})
         before = memory.get("last", [])[-self.mean_of + 1 :] if self.mean_of > 1 else []
         memory["last"] = [*before, figure.value]

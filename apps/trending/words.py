@@ -1,8 +1,7 @@
-"""The words of a post: between spaces, or, where a script has none, those of a dictionary and runs of them.
+"""The words of a post: between spaces or, in scripts without spaces, words of a dictionary and runs of them.
 
-Chinese, Japanese, Thai, Lao, Khmer and Burmese are cut by ICU's dictionaries (Unicode Standard Annex 29).
-Names and new words, which no dictionary has, are cut into pieces: so neighbouring pieces together are words,
-too, as they are written.
+Chinese, Japanese, Thai, Lao, Khmer and Burmese are segmented by ICU's dictionaries (Unicode Standard
+Annex 29). They split names and new words into pieces, so runs of neighbouring pieces count as words, too.
 """
 
 from __future__ import annotations
@@ -19,36 +18,37 @@ from .lists import TEXTS, replace_lists
 from .stop_words import SPACELESS_STOP_WORDS, STOP_WORDS
 
 LONGEST = 30
-"""Characters of a word: what is longer is no word."""
+"""The maximum length of a word in characters."""
 
 SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Thai, Lao, Burmese, Khmer, kana and Chinese characters, as a class of a regular expression has them."""
+"""Thai, Lao, Burmese, Khmer, kana and Chinese characters, for a character class of a regular expression."""
 
-# Links, names of accounts, tags and symbols of shares: they have columns of their own, or are nobody's words.
+# Links, account names, tags and symbols of shares have columns of their own, or are not words.
 _MARKED = r"https?://\S+|www\.\S+|[@#＠＃]\S+|\$\p{L}\S*"
-# A number is no word, nor is one letter.
+# A number or a single letter isn't a word.
 _WORD = r"\p{L}[\p{L}\p{M}\p{N}'’_-]+|\p{N}+[\p{L}\p{M}'’_-][\p{L}\p{M}\p{N}'’_-]*"
-# What normalisation may change; it leaves alone what most posts in Latin letters have.
+# Characters that normalisation may change; most posts in Latin letters have none.
 _UNCOMMON = r"[^\x00-\x7f¡¿«»À-ÿĀ-ıĴ-ľŁ-ňŊ-ž‘’“”–—…€]"
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _PIECES = 2
-"""Into how many pieces a word is cut that no dictionary has, more or less."""
+"""The approximate number of pieces into which a word is split that isn't in a dictionary."""
 
 
 def words_of(texts: pl.Series, most: int) -> pl.Series:
-    """The words of each text and those that stand in a row, up to `most`, in lower case, each once.
+    """Return the distinct words of each text, and runs of up to `most` words, in lower case.
 
-    Words that every text has are left out. Null for a null.
+    Stop words are left out. Null for null.
 
     >>> words_of(pl.Series(["The Aurora over Oslo tonight!", "台風が来た"]), 2).to_list()
     [['aurora', 'oslo', 'tonight', 'aurora oslo', 'oslo tonight'], ['台風']]
     """
     foreign = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
     if len(foreign):
-        # What is written as one character or as two, as a letter or as its picture in bold, is one word.
+        # Different encodings of a word, such as composed, decomposed or mathematical bold letters, are one
+        # word.
         others = texts.gather(foreign).str.replace_all("’", "'", literal=True)
         uncommon = others.str.contains(_UNCOMMON).arg_true()
         if len(uncommon):
@@ -63,7 +63,7 @@ def words_of(texts: pl.Series, most: int) -> pl.Series:
 
 
 def _with_spaceless(plain: pl.Series, rows: pl.Series, most: int) -> pl.Series:
-    """The words of texts, some of which hold scripts without spaces, in these rows."""
+    """Return the words of texts that contain scripts without spaces in some rows."""
     texts = plain.gather(rows)
     others = _spaced(plain.scatter(rows, texts.str.replace_all(f"[{SPACELESS}]+", " ")), most)
     stretches = texts.str.extract_all(f"[{SPACELESS}]+").to_list()
@@ -74,17 +74,17 @@ def _with_spaceless(plain: pl.Series, rows: pl.Series, most: int) -> pl.Series:
 
 
 def _spaced(plain: pl.Series, most: int) -> pl.Series:
-    """The words of texts in lower case whose scripts have spaces, and those in a row.
+    """Return the words of lower-case texts in scripts with spaces, and runs of them.
 
-    Over the words of all texts at once: to evaluate an expression in each list would cost several times that.
+    This processes the words of all texts at once: an expression per list would cost several times as much.
     """
     lists = plain.str.extract_all(_WORD).rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
-    # The lists' own offsets: that of a null is that of an empty list.
+    # The lists' own offsets; a null is like an empty list.
     every, offsets = pl.Series("word", lists.values), lists.offsets.to_numpy()
     wanted = (every.str.len_chars() <= LONGEST) & ~every.is_in(STOP_WORDS)
     words, offsets = every.filter(wanted), _offsets(wanted.to_numpy(), offsets)
     terms = [_as_lists(words, offsets)]
-    # Whether the words behind a word, up to so many, are of the same text.
+    # Whether a number of words after a word are from the same text.
     whole = np.ones(len(words), bool)
     for length in range(2, most + 1):
         at = offsets[1:] - (length - 1)
@@ -98,7 +98,7 @@ def _spaced(plain: pl.Series, most: int) -> pl.Series:
 
 
 def _offsets(kept: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The offsets of lists of whose values only these are kept."""
+    """Return the offsets of lists after filtering their values."""
     before: np.ndarray = np.concatenate([[0], np.cumsum(kept)])
     return before[offsets]
 
@@ -109,7 +109,7 @@ def _as_lists(values: pl.Series, offsets: np.ndarray) -> pl.Series:
 
 
 def spaceless_words(text: str, most: int) -> Iterator[str]:
-    """The words of a stretch of text without spaces: of the dictionary, and pieces in a row.
+    """Return the words of a text without spaces: those of the dictionary, and runs of pieces.
 
     >>> list(spaceless_words("แผ่นดินไหว", 2))
     ['แผ่น', 'แผ่นดิน', 'แผ่นดินไหว', 'ดิน', 'ดินไหว', 'ไหว']

@@ -1,5 +1,5 @@
-"""Topics kept as Parquet files whose ranges of offsets follow each other without gap or overlap.
+"""Topics archived as Parquet files with consecutive ranges of offsets, without gaps or overlaps.
 
-A partition's files are a chain: each begins at the offset at which the one before it ends, and is named after
-it. So the files themselves say how far the archive is, and no offset is committed anywhere.
+A partition's files form a chain: each begins at the offset at which the one before it ends, and is named
+after it. So the files themselves show how far the archive is, and no offset is committed anywhere.
 """

@@ -13,7 +13,7 @@ from .segment import SCHEMA, ArchiveError, Segment, check_chain, first_offset_of
 from .store import Store
 
 _LISTINGS = 5
-"""How often files are listed at most, if retention removes some of them meanwhile."""
+"""How often files are listed, if retention removes some of them meanwhile."""
 
 
 def topics_of(store: Store) -> dict[str, list[int]]:
@@ -38,20 +38,20 @@ def topics_of(store: Store) -> dict[str, list[int]]:
 
 
 def first_offsets(store: Store, topic: str, partition: int) -> list[int]:
-    """The first offset of each file of a partition, rising; what isn't named like a segment is left out."""
+    """The first offset of each of a partition's files, ascending; other files are ignored."""
     offsets = (first_offset_of(name) for name in store.files(folder(topic, partition)))
     return [offset for offset in offsets if offset is not None]
 
 
 def read_segment(store: Store, topic: str, partition: int, first_offset: int) -> Segment:
-    """What a file's footer says of it. Raises `ArchiveError` for one that is damaged or foreign."""
+    """The segment in a file's footer. Raises `ArchiveError` for a damaged or foreign file."""
     path = Segment(topic, partition, first_offset, 0, 0).path
     with store.open(path) as file:
         return segment_in(file, topic, partition, first_offset)
 
 
 def segment_in(file: Any, topic: str, partition: int, first_offset: int) -> Segment:
-    """The same of a file that is open, or in memory."""
+    """Like `read_segment`, for an open file or one in memory."""
     path = Segment(topic, partition, first_offset, 0, 0).path
     try:
         metadata = pq.read_metadata(file)
@@ -71,11 +71,11 @@ def segment_in(file: Any, topic: str, partition: int, first_offset: int) -> Segm
 def segments(store: Store, topic: str, partition: int) -> list[Segment]:
     """All segments of a partition, in order.
 
-    Raises `ArchiveError` if they are no unbroken chain, or files are missing at its beginning or its end.
+    Raises `ArchiveError` if the chain is broken, or files are missing at its beginning or its end.
     """
     for _ in range(_LISTINGS):
-        # What is recorded of the end is read before files are listed, and of the beginning after that: an
-        # archiver adds files at the end meanwhile, and retention removes them at the beginning.
+        # The record of the end is read before files are listed, and that of the beginning afterwards:
+        # meanwhile an archiver may add files at the end, and retention may remove some at the beginning.
         manifest = read_manifest(store, topic, partition)
         offsets = first_offsets(store, topic, partition)
         try:
@@ -94,7 +94,7 @@ def segments(store: Store, topic: str, partition: int) -> list[Segment]:
 
 
 def check_end(last: Segment | None, manifest: Manifest | None) -> None:
-    """Raise `ArchiveError` if files are missing after the last one, by the manifest."""
+    """Raise `ArchiveError` if files are missing after the last one, according to the manifest."""
     if manifest is not None and (last is None or last.next_offset < manifest.next_offset):
         raise ArchiveError(
             f"{folder(manifest.topic, manifest.partition)}/{manifest.last} is missing: by {manifest.path}, "
@@ -104,7 +104,7 @@ def check_end(last: Segment | None, manifest: Manifest | None) -> None:
 
 
 def check_beginning(first: Segment, begins: int | None) -> None:
-    """Raise `ArchiveError` if files are missing before the first one, by where the archive begins."""
+    """Raise `ArchiveError` if files are missing before the first one; `begins` is the recorded beginning."""
     if begins is not None and first.first_offset > begins:
         place = folder(first.topic, first.partition)
         raise ArchiveError(
@@ -124,7 +124,7 @@ def last_segment(store: Store, topic: str, partition: int) -> Segment | None:
         offsets = first_offsets(store, topic, partition)
         try:
             chain = [read_segment(store, topic, partition, first) for first in offsets[-1:]]
-        except FileNotFoundError:  # retention has removed it, since another archiver has published more
+        except FileNotFoundError:  # retention removed it, because another archiver has published more
             continue
         last = chain[0] if chain else None
         check_end(last, manifest)
@@ -132,10 +132,10 @@ def last_segment(store: Store, topic: str, partition: int) -> Segment | None:
 
 
 def current_manifest(store: Store, topic: str, partition: int) -> Manifest:
-    """The manifest of all files that there are, as an archiver needs it to continue.
+    """The manifest of all existing files, which an archiver needs to continue.
 
-    Files that were published after the manifest was written are added: an archiver may be killed in between.
-    Raises `ArchiveError` for files that are damaged.
+    It includes files published after the manifest was written, because an archiver may be killed in between.
+    Raises `ArchiveError` for damaged files.
     """
     manifest = read_manifest(store, topic, partition)
     offsets = first_offsets(store, topic, partition)

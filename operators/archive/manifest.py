@@ -1,15 +1,16 @@
-"""What an archive records beside a partition's files: how far it goes, with counts and the last file's hash.
+"""An archive's records beside a partition's files: its extent, with counts and the last file's hash.
 
-Each file's footer has the hash of the file before it, and a manifest the hash of the last one. So every byte
-that was published is covered, and so is the presence of each file. Two kinds of small files say where a
+Each file's footer has the hash of the file before it, and a manifest the hash of the last one. So every
+published byte is covered, and so is the existence of each file. Two kinds of small files record where a
 partition begins and ends:
 
 - ``_manifest.OFFSET.json`` is written by an archiver after each file that it publishes: the archive ends
   before OFFSET.
 - ``_begins.OFFSET.json`` is written by retention before it removes files: the archive begins at OFFSET.
 
-Of several, the highest offset counts. They are only ever created and removed, never overwritten, so programs
-that work on one archive at the same time, or wake from a long pause, can't undo each other's.
+If there are several, the highest offset counts. They are only created and removed, never overwritten, so
+programs that work on one archive at the same time, or wake up after a long pause, can't undo each other's
+records.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _MANIFEST, _BEGINS, _FIRST = "_manifest", "_begins", "_first.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive has published of a partition, including files that retention has removed since.
+    """What an archive has published for a partition, including files that retention has removed since.
 
-    The last file's name is `last`, its SHA-256 `sha256`; the archive goes up to `next_offset` − 1. `rows` is
-    how many messages there are in all `files`.
+    `last` is the last file's name, `sha256` its SHA-256; the archive extends to `next_offset` − 1. `rows` is
+    the number of messages in all `files`.
     """
 
     topic: str
@@ -50,11 +51,11 @@ class Manifest:
 
     @property
     def path(self) -> str:
-        """Where it lies within an archive."""
+        """Its path within an archive."""
         return _path(self.topic, self.partition, _MANIFEST, self.next_offset)
 
     def after(self, segment: Segment, sha256: str) -> Manifest:
-        """The manifest once one more file is published."""
+        """The manifest after publishing another file."""
         return Manifest(
             self.topic,
             self.partition,
@@ -66,7 +67,7 @@ class Manifest:
         )
 
     def write(self, store: Store) -> None:
-        """Create it, then remove older ones; nothing happens if another archiver has written it."""
+        """Create it, then remove older ones; does nothing if another archiver has written it."""
         store.create(self.path, _encode({"form": FORM, **asdict(self)}))
         _remove_below(store, self.topic, self.partition, _MANIFEST, self.next_offset)
 
@@ -83,7 +84,7 @@ def sha256_of(data: pa.Buffer | bytes) -> str:
 def read_manifest(store: Store, topic: str, partition: int) -> Manifest | None:
     """The newest manifest of a partition; None if there is none, as in archives of earlier versions.
 
-    Raises `ArchiveError` for one that is damaged.
+    Raises `ArchiveError` if it is damaged.
     """
     newest = _read_highest(store, topic, partition, _MANIFEST)
     if newest is None:
@@ -99,9 +100,9 @@ def read_manifest(store: Store, topic: str, partition: int) -> Manifest | None:
 
 
 def first_kept(store: Store, topic: str, partition: int) -> int | None:
-    """The offset at which the archive of a partition begins, as far as is recorded.
+    """The recorded offset at which a partition's archive begins, if any.
 
-    Raises `ArchiveError` if that record is damaged.
+    Raises `ArchiveError` if the record is damaged.
     """
     if (newest := _read_highest(store, topic, partition, _BEGINS)) is not None:
         return int(newest[1]["first_offset"])
@@ -115,7 +116,7 @@ def first_kept(store: Store, topic: str, partition: int) -> int | None:
 
 
 def record_first(store: Store, topic: str, partition: int, wanted: int) -> int:
-    """Record where a partition's archive begins; of several archivers the first one decides for all."""
+    """Record where a partition's archive begins; of several archivers, the first decides for all."""
     path = f"{folder(topic, partition)}/{_FIRST}"
     store.create(path, _encode({"form": FORM, "first_offset": wanted}))
     with store.open(path) as file:
@@ -123,14 +124,14 @@ def record_first(store: Store, topic: str, partition: int, wanted: int) -> int:
 
 
 def record_removal(store: Store, topic: str, partition: int, first_offset: int) -> None:
-    """Record, before files are removed, that the archive begins at an offset from now on."""
+    """Record, before files are removed, that the archive now begins at an offset."""
     fields = {"form": FORM, "first_offset": first_offset}
     store.create(_path(topic, partition, _BEGINS, first_offset), _encode(fields))
     _remove_below(store, topic, partition, _BEGINS, first_offset)
 
 
 def is_record(name: str) -> bool:
-    """Whether a file's name is one of those that this module writes.
+    """Whether a file's name is one that this module writes.
 
     >>> is_record("_first.json"), is_record("_manifest.00000000000000000003.json"), is_record("a.parquet")
     (True, True, False)
@@ -175,11 +176,11 @@ def _encode(fields: Mapping[str, Any]) -> pa.Buffer:
 
 
 def _decode(path: str, text: bytes) -> dict[str, Any]:
-    """The fields of a record without its form and checksum."""
+    """The fields of a record without its version and checksum."""
     try:
         fields = json.loads(text)
         checksum = fields.pop("crc32", None)
-        # Before there were manifests, the record of the beginning had no checksum.
+        # Before manifests existed, the record of the beginning had no checksum.
         plain = checksum is None and path.endswith(_FIRST)
         if not plain and checksum != zlib.crc32(json.dumps(fields).encode()):
             raise _damaged(path, "it has another checksum")

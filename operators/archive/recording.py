@@ -1,4 +1,4 @@
-"""An archived topic read again: the messages of each partition in order, a batch at a time."""
+"""Reading an archived topic: the messages of each partition in order, in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH_MESSAGES = 50_000
 
 @dataclass(frozen=True)
 class Recording:
-    """A topic of an archive: its partitions' segments, whose footers were all read and checked."""
+    """A topic in an archive: its partitions' segments, whose footers have all been read and checked."""
 
     store: Store
     topic: str
@@ -30,10 +30,10 @@ class Recording:
     def open(
         cls, place: str, topic: str | None = None, options: Mapping[str, Any] | None = None
     ) -> Recording:
-        """The topic of an archive at a folder or URL; `topic` names it if there are several.
+        """Open a topic of an archive at a folder or URL; `topic` names it if there are several.
 
-        The folder ``topic=…`` of an archive stands for that topic alone. Raises `ArchiveError` if there is no
-        such archive or topic, or its files are damaged or no chain.
+        The folder ``topic=…`` of an archive stands for that topic alone. Raises `ArchiveError` if the archive
+        or topic doesn't exist, or its files are damaged or not a chain.
         """
         head, _, last = place.rstrip("/").rpartition("/")
         if last.startswith("topic="):
@@ -53,16 +53,16 @@ class Recording:
 
     @property
     def n_partitions(self) -> int:
-        """How many partitions the topic had at least."""
+        """The least number of partitions that the topic had."""
         return max(self.partitions) + 1
 
     @property
     def rows(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return sum(segment.rows for chain in self.partitions.values() for segment in chain)
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition and the one after its last; (0, 0) if it has no files."""
+        """A partition's first offset and its end; (0, 0) if it has no files."""
         chain = self.partitions.get(partition, ())
         return (chain[0].first_offset, chain[-1].next_offset) if chain else (0, 0)
 
@@ -114,25 +114,25 @@ def messages_in(file: Any, segment: Segment, limit: int = BATCH_MESSAGES) -> Ite
 
 
 Slice = tuple[Messages, np.ndarray]
-"""Messages of one partition, and when each is due (ms since 1970, never falling)."""
+"""Messages of one partition, and when each is due (ms since 1970, never decreasing)."""
 
 
 def in_time(recordings: Sequence[Recording], limit: int = 20_000) -> Iterator[list[Slice]]:
-    """The messages of all partitions by the time at which they were sent, each partition's in its order.
+    """The messages of all partitions by the time at which they were sent, each partition's in order.
 
-    A list holds all that is due up to some time, and nothing in the next one is due before. A message whose
-    timestamp is older than that of one before it in its partition is due with that one. At most `limit`
-    messages of each partition are held at once.
+    A list contains everything due up to some time, and nothing in the next one is due before. A message with
+    an older timestamp than one before it in its partition is due with that one. At most `limit` messages of
+    each partition are held at once.
     """
     parts = [_Loaded(one.read(partition, limit=limit)) for one in recordings for partition in one.partitions]
     while parts := [part for part in parts if part.load()]:
-        # What comes next in a partition is not due before the last of its messages that are loaded.
+        # The next message of a partition is not due before the last of its loaded messages.
         horizon = min(int(part.due[-1]) for part in parts)
         yield [given for part in parts if len((given := part.until(horizon))[1])]
 
 
 class _Loaded:
-    """What is loaded of a partition and not returned yet, with the times (ms) at which it is due."""
+    """A partition's loaded messages that are not returned yet, with the times (ms) at which they are due."""
 
     def __init__(self, batches: Iterator[Messages]) -> None:
         self._batches = batches
@@ -141,7 +141,7 @@ class _Loaded:
         self.due = np.zeros(0, np.int64)
 
     def load(self) -> bool:
-        """Have something loaded; False at the end."""
+        """Load messages if none are left; False at the end."""
         if not len(self.due):
             self._messages = next(self._batches, None)
             if self._messages is None:
@@ -151,7 +151,7 @@ class _Loaded:
         return True
 
     def until(self, horizon: int) -> Slice:
-        """Return what is due up to a time."""
+        """Return messages that are due up to a time."""
         assert self._messages is not None
         n = int(np.searchsorted(self.due, horizon, side="right"))
         given = self._messages.slice(0, n), self.due[:n]
@@ -166,11 +166,11 @@ class RecordedClock:
         self._seconds = seconds
 
     def __call__(self) -> float:
-        """The time now."""
+        """The current time."""
         return self._seconds
 
     def advance(self, messages: Messages) -> None:
-        """Move on to the latest of these."""
+        """Advance to the latest of these messages."""
         self._seconds = max(self._seconds, int(messages.timestamp.max(initial=0)) / 1e3)
 
 

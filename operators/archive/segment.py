@@ -19,10 +19,10 @@ from ..formats.messages import Messages, headers_type
 from ..formats.tombstones import decode_value
 
 FOOTER = b"streamgauge.archive"
-"""The key in a file's footer under which its `Segment` is written, as JSON."""
+"""The key in a file's footer for its `Segment`, as JSON."""
 VERSION = 3
-"""Of the form of files. Those of version 1 have no checksums, those of version 2 no hash of the file before
-them; both are read as well.
+"""The format version of files. Version 1 has no checksums, version 2 no hash of the previous file; both can
+be read as well.
 """
 
 CREATED, APPENDED, NO_TIME = 0, 1, -1
@@ -38,21 +38,21 @@ SCHEMA = pa.schema(
         pa.field("headers", headers_type()),
     ]
 )
-"""The columns of a file; a value is null where the message was a tombstone."""
+"""The columns of a file; a value is null if the message was a tombstone."""
 
 
 class ArchiveError(StreamgaugeError, ValueError):
-    """Files that are no archive, or not a whole one; the message names the file and what is wrong with it."""
+    """Files that are not an archive, or an incomplete one; the message names the file and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file's range of offsets, `first_offset` to `next_offset` − 1, and what it holds of them.
+    """A file's range of offsets, `first_offset` to `next_offset` − 1, and its content.
 
-    Offsets in the range without a row had no message for readers: transactions' markers, what was aborted or
-    compacted away. `lost` are ranges (first, next) of which the topic held nothing any more, or nothing that
-    can be read, when they were to be archived. Timestamps are in ms since 1970; None where no row has one.
-    `before` is the SHA-256 of the file before it, empty for the first one and where it isn't known.
+    Offsets in the range without a row had no message for readers: transaction markers, aborted messages, or
+    messages removed by compaction. `lost` are ranges (first, next) that the topic no longer had, or that
+    could not be read, when they were to be archived. Timestamps are in ms since 1970; None if no row has one.
+    `before` is the SHA-256 of the previous file, empty for the first one and if it isn't known.
     """
 
     topic: str
@@ -68,7 +68,7 @@ class Segment:
 
     @property
     def path(self) -> str:
-        """Where it lies within an archive.
+        """Its path within an archive.
 
         >>> Segment("posts", 3, 4_200, 4_300, 99).path
         'topic=posts/partition=3/00000000000000004200.parquet'
@@ -85,13 +85,13 @@ class Segment:
         return f"{self.topic}[{self.partition}] {self.first_offset} to {self.next_offset - 1}"
 
     def to_json(self) -> str:
-        """As it stands in the footer."""
+        """The JSON for the footer."""
         fields = {"version": VERSION, **asdict(self)}
         return json.dumps({**fields, "crc32": zlib.crc32(json.dumps(fields).encode())})
 
 
 def folder(topic: str, partition: int) -> str:
-    """The folder of a partition within an archive; engines that know Hive's layout take columns from it."""
+    """The folder of a partition within an archive; engines that know Hive's layout read columns from it."""
     return f"topic={topic}/partition={partition}"
 
 
@@ -101,7 +101,7 @@ def file_name(first_offset: int) -> str:
 
 
 def first_offset_of(name: str) -> int | None:
-    """The first offset that a file's name says; None for a name that isn't a segment's.
+    """The first offset in a file's name; None for a name that isn't a segment's.
 
     >>> first_offset_of("00000000000000004200.parquet"), first_offset_of("part-0.parquet")
     (4200, None)
@@ -157,11 +157,11 @@ def check_chain(segments: Iterable[Segment]) -> None:
 
 
 class SegmentWriter:
-    """Messages of a partition, compressed into a Parquet file in memory as they come.
+    """Messages of a partition, compressed into a Parquet file in memory as they arrive.
 
-    With a `decoder` two columns stand beside those of `SCHEMA`: `decoded`, a struct of the decoder's columns,
-    and `refused`, why a message can't be decoded, whose `decoded` is null. `size` is the bytes of the values
-    so far, before compression.
+    With a `decoder` there are two more columns than in `SCHEMA`: `decoded`, a struct of the decoder's
+    columns, and `refused`, why a message can't be decoded, in which case `decoded` is null. `size` is the
+    bytes of the values so far, before compression.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class SegmentWriter:
         self._decoder = decoder
         self._schema = SCHEMA if decoder is None else decoded_schema(decoder)
         self._sink = pa.BufferOutputStream()
-        # Statistics of keys and values help nobody find a message, and cost as much as compressing them.
+        # Statistics of keys and values don't help to find messages, and cost as much as compressing them.
         self._file = pq.ParquetWriter(
             self._sink,
             self._schema,
@@ -194,7 +194,7 @@ class SegmentWriter:
         )
 
     def add(self, messages: Messages) -> None:
-        """Add a batch of the partition's messages, whose offsets follow."""
+        """Add the next batch of the partition's messages."""
         if not len(messages):
             return
         columns = messages_to_columns(messages)
@@ -218,7 +218,7 @@ class SegmentWriter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that a file would say."""
+        """Whether a file would contain nothing."""
         return not self.rows and not self.lost
 
     @property
@@ -227,9 +227,9 @@ class SegmentWriter:
         return self._sink.tell()
 
     def finish(self, next_offset: int | None = None, before: str = "") -> tuple[Segment, pa.Buffer]:
-        """The file, whose range ends before `next_offset` if no message lies there; it takes no more.
+        """The file, to which no more can be added; its range extends to `next_offset` if no message does.
 
-        `before` is the SHA-256 of the file before it.
+        `before` is the SHA-256 of the previous file.
         """
         earliest, latest = self._times or (None, None)
         segment = Segment(
@@ -250,7 +250,7 @@ class SegmentWriter:
 
 
 def decoded_schema(decoder: Decoder) -> pa.Schema:
-    """The columns of a file whose values are decoded as well."""
+    """The columns of a file with decoded values."""
     oldest = pl.CompatLevel.oldest()
     fields = pl.Schema(decoder.schema).to_frame().to_arrow(compat_level=oldest).schema
     return SCHEMA.append(pa.field("decoded", pa.struct(list(fields)))).append(
@@ -259,7 +259,7 @@ def decoded_schema(decoder: Decoder) -> pa.Schema:
 
 
 def decoded_columns(decoder: Decoder, messages: Messages, kind: pa.StructType) -> tuple[pa.Array, pa.Array]:
-    """Messages' values decoded, null where they can't be, and why not. Raises what the decoder fails with."""
+    """Messages' decoded values, null if that fails, and the reasons. Raises what the decoder raises."""
     n, decoded = len(messages), decode_value(decoder, messages, "refuse")
     table = decoded.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     columns = [table.column(field.name).combine_chunks().cast(field.type) for field in kind]

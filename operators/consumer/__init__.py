@@ -1,1 +1,1 @@
-"""Streams straight off Kafka: workers, the log of deltas, the merger."""
+"""Running streams directly on Kafka: workers, the log of deltas, the merger."""

@@ -1,4 +1,4 @@
-"""Which of several streams in a run something is about."""
+"""Which of a run's streams an error concerns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def in_stream(name: str) -> Iterator[None]:
-    """Let errors within the block say which stream they are of; the only stream of a run has no name.
+    """Add the stream's name to errors raised within the block; a run's only stream has no name.
 
-    They keep their own type, for callers that catch it, and get a note that `in_words` shows, too.
+    The errors keep their type, for callers that catch it, and get a note that `in_words` includes.
 
     >>> try:
     ...     with in_stream("users"):
@@ -28,5 +28,5 @@ def in_stream(name: str) -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> str:
-    """An error in words, with its notes."""
+    """An error's message, with its notes."""
     return " ".join([str(error), *(f"({note})" for note in getattr(error, "__notes__", ()))])

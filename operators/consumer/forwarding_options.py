@@ -1,4 +1,4 @@
-"""What a run of a stream that sends its rows on accepts as options, and the topic that it sends to."""
+"""Options of a run that forwards its rows, and the topic that it writes to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_WINDOWS = ("on_window", "sinks", "emit", "state_bytes", "at_limit", "table")
 
 
 def check_forwarding(stream: Stream, options: RunOptions) -> None:
-    """Raise `ValueError` for options that mean nothing without windows, and a promise that can't be kept."""
+    """Raise `ValueError` for options that need windows, and for an unsupported delivery guarantee."""
     if stream.sending is None:
         return
     usual = RunOptions()
@@ -35,7 +35,7 @@ def check_forwarding(stream: Stream, options: RunOptions) -> None:
 
 
 def forwarding_partitions(stream: Stream, client: Admin, inputs: Mapping[str, int]) -> int:
-    """How many partitions the topic of rows has, which is there then; 0 without one."""
+    """The number of partitions of the topic for rows, which is created if missing; 0 without one."""
     if stream.sending is None:
         return 0
     return ensure_topic(client, stream.sending.topic, max(inputs.values()), {})

@@ -55,10 +55,10 @@ class Run(Supervisor):
     def drain(self, seconds: float | None = None) -> Summary:
         """Stop reading, deliver everything, close every window that may close, and wait for all of this.
 
-        `stop` does the same but gives the merger only a few seconds for the rest of the log. Here the merger
-        merges all of it, however long that takes, sinks get every closed window, and the position is stored.
-        Windows that may still get rows stay open for the next run of the group. If another process merges,
-        this does not cover its windows.
+        `stop` does the same but gives the merger only a few seconds for the rest of the log. With `drain`,
+        the merger merges all of it, however long that takes, sinks get every closed window, and the position
+        is stored. Windows that may still get rows stay open for the next run of the group. If another process
+        merges, this does not cover its windows.
 
         Raises what `wait` raises, and `TimeoutError` after `seconds`, while draining continues.
         """

@@ -1,4 +1,4 @@
-"""Run a stream straight off Kafka: `run` waits for its end, `start` comes back at once."""
+"""Run a stream straight off Kafka: `run` waits for its end, `start` returns immediately."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class _Started(Protocol[End]):
 
 
 def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
-    """Run until the end, or until interrupted, and give the result.
+    """Run until the end, or until interrupted, and return the result.
 
-    With `progress`, a line at the bottom of the terminal says how it is doing, if this program has one.
+    With `progress`, a line at the bottom of the terminal, if there is one, shows the progress.
 
-    With ``until="latest"`` it ends when all messages that exist now are counted. Without, it goes on until
-    Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself: the summary then says
-    `interrupted`. Raises what `start` and `Run.wait` raise.
+    With ``until="latest"`` it ends when all messages that exist now are counted. Otherwise it continues until
+    Ctrl-C, SIGTERM or SIGHUP end it cleanly, unless the program handles these itself; the summary is then
+    marked `interrupted`. Raises what `start` and `Run.wait` raise.
     """
     with as_interrupt():
         started = start(stream, options)
@@ -42,7 +42,7 @@ def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
 
 
 def start(stream: Stream, options: RunOptions) -> Run:
-    """Start a stream's workers and merger, and come back at once.
+    """Start a stream's workers and merger, and return immediately.
 
     Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
     `DefinitionChanged` for a group that has another definition, with the difference in words, and
@@ -54,7 +54,7 @@ def start(stream: Stream, options: RunOptions) -> Run:
 def run_together(
     streams: Mapping[str, Stream], options: Mapping[str, RunOptions], progress: bool = True
 ) -> dict[str, Summary]:
-    """Run several streams until the end, or until interrupted, as `run` does; gives their results by name."""
+    """Run several streams until the end, or until interrupted, as `run` does; return the results by name."""
     with as_interrupt():
         started = start_together(streams, options)
         looks = {name: started[name].figures for name in started} if progress else {}
@@ -62,12 +62,12 @@ def run_together(
 
 
 def start_together(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> RunTogether:
-    """Start several streams that share one reading, and come back at once (`shared_run.options_of`)."""
+    """Start several streams that share a consumer; return immediately (`shared_run.options_of`)."""
     return RunTogether(plans_of(streams, options))
 
 
 def _waited(started: _Started[End], looks: Mapping[str, Callable[[], Figures]]) -> End:
-    """What a run came to, with its progress shown by `looks`."""
+    """Wait for a run's end, showing the progress that `looks` return."""
     with _lines(looks) if looks and in_foreground() else nullcontext():
         try:
             return started.wait()

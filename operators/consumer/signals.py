@@ -1,6 +1,6 @@
-"""The signals that request a program's end, and what they do during a run.
+"""The signals that request a program's end, and how a run handles them.
 
-This imports only the lightest of the standard library, so that it is in place before anything else is loaded.
+This imports only light modules of the standard library, so that it is in place before anything else loads.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ STOP_SIGNALS = tuple(
 def as_interrupt() -> Iterator[None]:
     """Within the block the first of these signals raises `KeyboardInterrupt`, as Ctrl-C does.
 
-    SIGTERM stops containers and services, and SIGHUP says that the terminal was closed; both would end a
-    Python program at once, with nothing handed over or cleaned up. Nothing changes in a program that handles
-    or ignores them itself, nor in threads other than the main one, which get no signals.
+    SIGTERM stops containers and services, and SIGHUP means that the terminal was closed; both would end a
+    Python program at once, with nothing delivered or cleaned up. Nothing changes in a program that handles or
+    ignores them itself, nor in threads other than the main thread, which get no signals.
     """
     before: dict[signal.Signals, Any] = {}
     signalled = False
 
     def interrupt(*_: object) -> None:
         nonlocal signalled
-        if not signalled:  # a second signal must not interrupt the ending
+        if not signalled:  # a second signal must not interrupt the shutdown
             signalled = True
             raise KeyboardInterrupt
 

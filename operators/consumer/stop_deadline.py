@@ -1,4 +1,4 @@
-"""By when a run that was asked to stop must have ended."""
+"""The deadline for a run to end after a stop request."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 
 STOP_SECONDS = 25.0
-"""How long a stop may take: Kubernetes kills a container 30 seconds after it asked it to end."""
+"""How long a stop may take: Kubernetes kills a container 30 seconds after its stop request."""
 _RESERVE_SECONDS = 3.0
 _RESERVE_SHARE = 0.2
 
 
 class StopDeadline:
-    """The time that is left for a stop; endless until one with a limit was requested.
+    """The time that is left for a stop; unlimited until a stop with a limit is requested.
 
     >>> deadline = StopDeadline(clock=lambda: 100.0)
     >>> deadline.left(), deadline.requested
@@ -27,10 +27,10 @@ class StopDeadline:
         self._clock = clock
         self._ends, self._seconds = math.inf, 0.0
         self.requested = self.missed = False
-        """Whether an end was requested, and whether it came before all work was done."""
+        """Whether an end was requested, and whether the run ended before all work was done."""
 
     def request(self, seconds: float | None) -> None:
-        """Ask for an end within so many seconds, or without a limit; the earliest that was requested counts.
+        """Request an end within so many seconds, or without a limit; the earliest deadline counts.
 
         Raises `ValueError` for anything but a number ≥ 0, or None.
         """
@@ -48,9 +48,9 @@ class StopDeadline:
         return self._ends - self._clock()
 
     def left_for_windows(self) -> float:
-        """Those in which windows may still be handed over: then the place is kept and the group left."""
+        """The seconds left for emitting windows; then the checkpoint is saved and the group left."""
         return self.left() - min(_RESERVE_SECONDS, _RESERVE_SHARE * self._seconds)
 
     def left_for_workers(self) -> float:
-        """Those in which workers may still deliver: what they sent must be merged, too."""
+        """The seconds left for workers to deliver; their deltas must be merged after that."""
         return self.left() - 2 * _RESERVE_SHARE * self._seconds

@@ -15,12 +15,12 @@ class Summary:
     """The result of a run, or of a run so far.
 
     `account` and `lag` cover the whole group, whichever process counted. `table` is the table of sketches of
-    the windows that closed in this process: those of its partitions of the table topic, and none while
-    another process has all of them. An unbounded run stores the latest `keep_windows`, and at most 1 GiB.
-    `lag` is the number of messages in the topic that are not in a delta yet (None if no broker answered),
-    `seconds` the time from the start to the last delta, `overlaps` the number of deltas that counted messages
-    twice, which happens only with `delivery="at_least_once"`. `remarks` are warnings about the messages, for
-    example that most can't be counted, and why; worker processes log theirs themselves.
+    the windows that closed in this process. It covers this process's partitions of the table topic, so it is
+    empty while another process has all of them. An unbounded run stores the latest `keep_windows`, and at
+    most 1 GiB. `lag` is the number of messages in the topic that are not in a delta yet (None if no broker
+    answered), `seconds` the time from the start to the last delta, `overlaps` the number of deltas that
+    counted messages twice, which happens only with `delivery="at_least_once"`. `remarks` are warnings about
+    the messages, for example that most can't be counted, and why; worker processes log theirs themselves.
     """
 
     account: Account

@@ -1,7 +1,7 @@
-"""The function that requests an aggregate, by the aggregate's name.
+"""Functions that build aggregates, looked up by the aggregate's name.
 
-`aggregates` and `aggregates_stored` write them out, so that type checkers and editors know them. A family
-that has none there yet is requested by one made from its line in the registry, with the same signature.
+`aggregates` and `aggregates_stored` write these functions out, so that type checkers and editors know them.
+For a family without one, a function with the same kind of signature is generated from its registry entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .aggregate import Aggregate, aggregate
 
 
 def aggregate_function(name: str) -> Callable[..., Aggregate]:
-    """The function called `name`. Raises `KeyError` for a name that the registry doesn't have.
+    """Return the function called `name`. Raises `KeyError` for a name that isn't in the registry.
 
     >>> aggregate_function("distinct")("user", lg_k=11) == aggregate("distinct", "user", lg_k=11)
     True
@@ -26,7 +26,7 @@ def aggregate_function(name: str) -> Callable[..., Aggregate]:
 
 
 def explicit_function(name: str) -> Callable[..., Aggregate] | None:
-    """The function that is written out for an aggregate; None if there is none.
+    """Return the handwritten function for an aggregate, or None if there is none.
 
     >>> explicit_function("distinct").__name__, explicit_function("nothing")
     ('distinct', None)
@@ -35,8 +35,8 @@ def explicit_function(name: str) -> Callable[..., Aggregate] | None:
 
 
 def signature(line: Family) -> Signature:
-    """How a family is requested: a column, those of its inputs, then what its answer and sketch take, then
-    the columns of inputs that may be left out.
+    """The signature for requesting a family: its column, the columns of its inputs, the parameters of its
+    answer and sketch, then the columns of optional inputs.
 
     >>> from ..families import FAMILIES
     >>> str(signature(FAMILIES["weighted_sample"]))

@@ -164,7 +164,8 @@ def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
     The true count always lies within the bounds, which are at most 3.5 / `max_size` of all values apart,
     0.085 % at 4,096. A value with a larger share is therefore always found. `max_size` is a power of two from
     8; at 4,096 a full sketch takes 50 kB plus the bytes of its strings. `k` belongs to the question: tables
-    with different `k` can be merged, and each query has its own. Values are whole numbers or strings.
+    with different `k` can be merged, and each query has its own. Values are whole numbers, strings, or times
+    and dates, which keep their type.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
@@ -363,6 +364,8 @@ def count(column: str | None = None) -> Aggregate:
 def sum(column: str) -> Aggregate:
     """The sum: exact for whole numbers, stored wider than int64; for floats a double, exact up to rounding.
 
+    The sum of decimals of up to 28 digits is exact as well, a decimal of 38; of wider ones it is a double.
+
     Sums of whole numbers are returned as int64, or as decimals if a window's sum exceeds that; on Spark
     always as decimals.
 
@@ -374,7 +377,7 @@ def sum(column: str) -> Aggregate:
 
 
 def mean(column: str) -> Aggregate:
-    """The mean. Exact up to rounding.
+    """The mean. Exact up to rounding; of decimals of up to 28 digits the double nearest to the exact one.
 
     >>> import streamgauge as sg
     >>> sg.mean("amount").columns

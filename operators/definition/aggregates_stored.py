@@ -25,7 +25,7 @@ def cpc(column: str, lg_k: int = 11) -> Aggregate:
 def classic_quantiles(column: str, k: int = 128) -> Aggregate:
     """The distribution of values: DataSketches' first quantiles sketch; `kll_quantiles` is smaller.
 
-    Ranks are off by at most 1.73 % at 99 % confidence (k = 128). Raises `TypeError` for a column that isn't
+    Ranks are off by at most 1.41 % at 99 % confidence (k = 128). Raises `TypeError` for a column that isn't
     named by a string, `SketchError` for a `k` that isn't a power of 2 from 2 to 32768.
 
     >>> import streamgauge as sg

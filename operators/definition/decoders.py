@@ -1,6 +1,6 @@
-"""A decoder written down with its parameters: it decides which rows there are, so it is part of a definition.
+"""A decoder's JSON form. It determines which rows exist, so it is part of a stream's definition.
 
-Its columns are written down beside it, as those of the source.
+The columns that it returns are stored beside it, like the source's columns.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .function_text import function_text
 def decoder_definition(decoder: Decoder) -> dict[str, Any]:
     """A decoder's class, its `version` if it has one, and its parameters, as plain JSON.
 
-    Parameters are what its method `definition` gives, or else its attributes but for the schema. Raises
-    `TypeError` for an attribute that can't be written down.
+    The parameters come from the decoder's `definition` method or, without one, from its attributes except the
+    schema. Raises `TypeError` for an attribute that has no JSON form.
 
     >>> from ..formats.json.decoder import json
     >>> decoder_definition(json({"user": pl.String}))
@@ -50,7 +50,7 @@ def decoder_definition(decoder: Decoder) -> dict[str, Any]:
 
 
 def _attributes(decoder: Decoder) -> dict[str, Any]:
-    """What an object holds: the fields of a dataclass, all it would pickle of another class."""
+    """An object's attributes: a dataclass's fields, or the state that another class would pickle."""
     if dataclasses.is_dataclass(decoder):
         return {field.name: getattr(decoder, field.name) for field in dataclasses.fields(decoder)}
     state = decoder.__getstate__()
@@ -63,7 +63,7 @@ def _attributes(decoder: Decoder) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as plain JSON. Raises `TypeError`, naming its type, for what has no such form."""
+    """A parameter as plain JSON. Raises `TypeError`, naming its type, if it has no JSON form."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (pl.DataType, type(pl.Int64))):
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 def decoded_columns(value: Decoder, key: Decoder | None) -> dict[str, Any]:
-    """The columns of values and of keys. Raises for what is no decoder, and for names that both have."""
+    """The columns of values and of keys. Raises for anything but a decoder, and for names that both use."""
     for name, decoder in {"value": value, **({} if key is None else {"key": key})}.items():
         if not hasattr(decoder, "decode") or not hasattr(decoder, "schema"):
             raise TypeError(

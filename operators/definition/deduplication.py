@@ -1,4 +1,4 @@
-"""Counting the rows of an id once, as a step of a stream."""
+"""Deduplication by id, as a step of a stream."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...sketches.core.lazy import pl
 from ..windows.durations import duration_text
 
 MANY = 10_000_000
-"""Ids that one partition may hold at a time: about a gigabyte of them."""
+"""The number of ids that one partition may hold at a time: about a gigabyte."""
 
 
 MOST = 20_000_000
-"""Ids that a filter may be made for: some 200 to 1,100 megabytes."""
+"""The largest capacity of a filter: 200 to 1,100 megabytes."""
 
 
 class TooManyIds(StreamgaugeError, RuntimeError):
@@ -25,12 +25,13 @@ class TooManyIds(StreamgaugeError, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Deduplicate:
-    """Of rows of one id that are close to one another, the first is kept.
+    """Keep the first of several rows with one id that are close to one another.
 
-    They are if they lie less than `within_us` apart in event time or, if that is None, if fewer than `last`
-    messages of their partition lie between them. With `fpp` some others are taken for one of them, with that
-    probability, while there are up to `capacity` ids. By itself it says so and does nothing: what it takes is
-    known only where rows are judged by their event times (`joins.deduplicator_of`).
+    Rows are close if their event times are less than `within_us` apart or, if that is None, if fewer than
+    `last` messages of their partition lie between them. With `fpp`, another row is mistaken for a duplicate
+    with that probability, as long as there are at most `capacity` ids. Applied to a frame, the step does
+    nothing: which rows it drops is known only once rows are ordered by event time
+    (`steps.deduplicator`).
     """
 
     ids: tuple[str, ...]
@@ -43,7 +44,7 @@ class Deduplicate:
     drops_rows = True
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `TypeError` for ids that aren't names, or are nested, `ValueError` for unknown columns."""
+        """Raise `TypeError` for ids that aren't names or are nested, `ValueError` for unknown columns."""
         if not self.ids:
             raise TypeError('deduplicate: name the column of the id, as in .deduplicate("id", within="10m")')
         if wrong := [name for name in self.ids if not isinstance(name, str)]:
@@ -94,13 +95,13 @@ class Deduplicate:
             )
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """`frame` as it is: which columns there are doesn't change."""
+        """Return `frame` unchanged: the step doesn't change the columns."""
         return frame
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, the columns of the id, the stretch, and the rate if it isn't exact.
+        """As plain JSON: the verb, the id's columns, the reach, and the false positive rate unless exact.
 
-        A limit and a capacity may change from one run to the next.
+        The limit and the capacity are left out, because they may change between runs.
         """
         stretch = (
             f"last={self.last}" if self.within_us is None else f'within="{duration_text(self.within_us)}"'

@@ -1,12 +1,12 @@
-"""A stream's definition, described: as plain JSON of a stated version, by which groups recognise theirs.
+"""A stream's definition as plain JSON with a version, by which consumer groups recognise their stream.
 
-The description has three parts, which decide different things:
+The description has three parts, which serve different purposes:
 
-- what state is made of (the source, keys, windows, each aggregate's sketch with its parameters and inputs)
-  decides what can be merged: the `fingerprint` is of these alone, and names the table topic;
-- what happens to rows (steps, event time) is kept in words, and compared with what a group began with
-  (`definition_diff`). Polars may build an expression differently in another version, so it is in no
-  fingerprint: upgrading Polars must not hide a group's state under another name;
+- what determines the state (the source, keys, windows, each aggregate's sketch with its parameters and
+  inputs) decides what can be merged: the `fingerprint` covers only these, and names the table topic;
+- what happens to rows (steps, event time) is recorded as text, and compared with the text that a group
+  started with (`definition_diff`). Another version of Polars may build an expression differently, so the
+  fingerprint excludes it: upgrading Polars must not hide a group's state under another name;
 - the question (`answer`, such as the k of a `top_k`) decides nothing here: each query has its own.
 """
 
@@ -21,18 +21,18 @@ from typing import Any
 from ...sketches.core.lazy import pl
 
 VERSION = 1
-"""The version of this form. A description of another one can't be compared, and the error says so."""
+"""The version of this form. Descriptions of other versions can't be compared; the error says so."""
 
 
 def written_by() -> dict[str, str]:
-    """What expressions were put into words by: their words are comparable for certain only within one."""
+    """The versions that wrote expressions as text; texts are certainly comparable only within a version."""
     return {"polars": pl.__version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
 def fingerprint_of(definition: Mapping[str, Any]) -> str:
     """16 hexadecimal digits that differ for definitions whose state can't be merged.
 
-    `definition` is as `Stream.definition` gives it.
+    `definition` is the result of `Stream.definition`.
     """
     state = {part: definition[part] for part in _STATE}
     state |= {part: definition[part] for part in _OPTIONAL_STATE if part in definition}
@@ -49,7 +49,7 @@ _OPTIONAL_STATE = ("keep_late",)
 
 
 def sketch_of(aggregate: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an aggregate's definition what its sketch is: without the question that it answers in the end.
+    """The part of an aggregate's definition that determines its sketch, without the question that it answers.
 
     >>> sketch_of({"aggregate": "top_k", "column": "tag", "params": {"max_size": 4096}, "answer": {"k": 10}})
     {'aggregate': 'top_k', 'column': 'tag', 'params': {'max_size': 4096}}

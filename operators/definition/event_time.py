@@ -1,4 +1,4 @@
-"""A row's event time: which expression gives it, as timestamp[us, UTC]."""
+"""A row's event time: the expression that computes it, as timestamp[us, UTC]."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ TIME = "__time"
 _UNITS = {"s": "seconds", "ms": "milliseconds"}
 
 _SHOWN = 60
-"""Characters of a value that an error shows."""
+"""The number of characters of a value that an error shows."""
 
 
 def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
     """The expression of a row's event time, from a column's name or an expression over the decoded rows.
 
-    Raises `TypeError` for a column that isn't there or is not a time: numbers don't say their unit, and to
-    guess it from their size would fail for the very clocks that are wrong. Raises `ValueError` for an
-    expression that depends on other rows, or reads none.
+    Raises `TypeError` for a missing column or one that is not a time: numbers don't carry their unit, and
+    guessing it from their size would fail for exactly those clocks that are wrong. Raises `ValueError` for an
+    expression that depends on other rows, or reads no column.
     """
     expression = pl.col(time) if isinstance(time, str) else time
     written = f'"{time}"' if isinstance(time, str) else str(time)
@@ -55,14 +55,15 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
 def in_utc(times: pl.Series) -> pl.Series:
     """The values of an event time's expression as timestamp[us, UTC].
 
-    Timestamps without a zone, and text without an offset, are read as UTC; text is read as ISO 8601
-    (`read_times`) and is null where it is not that. What doesn't fit lies outside all dates (`saturated`).
+    Timestamps without a zone, and text without an offset, are read as UTC. Text is parsed as ISO 8601
+    (`read_times`) and becomes null if it isn't. Values that don't fit become times outside all dates
+    (`saturated`).
     """
     return read_times(times) if times.dtype == pl.String else saturated(times)
 
 
 def why_none(time: Any, columns: Sequence[str]) -> Reason:
-    """Why a row has no event time, whose expression over `columns` gave `time`.
+    """Why a row has no event time, if the expression over `columns` returned `time`.
 
     >>> print(why_none("4 July", ["at"]))
     no event time: "at" is '4 July', not a time in ISO 8601
@@ -75,5 +76,5 @@ def why_none(time: Any, columns: Sequence[str]) -> Reason:
 
 
 def first_line(error: BaseException) -> str:
-    """What a Polars error says, without the plan that it draws below."""
+    """A Polars error's message, without the query plan below it."""
     return str(error).split("\n")[0]

@@ -1,7 +1,7 @@
-"""Types and expressions in words of our own, which stay the same whichever version of Polars is installed.
+"""Types and expressions as text in our own notation, independent of the installed version of Polars.
 
-Expressions read as the Python that makes them. Polars may build the same Python differently in another
-version, so that texts show what changed but decide nothing by themselves (`definition_diff`).
+Expressions read like the Python that builds them. Another version of Polars may build the same Python
+differently, so texts show what changed but decide nothing by themselves (`definition_diff`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .expression_tree import OPERATORS, Node, tree_of
 from .function_text import functions_of
 
 VERSION = 1
-"""Of this form of types and expressions."""
+"""The version of this notation for types and expressions."""
 
 _SYMBOLS = {symbol for symbol in OPERATORS.values() if not symbol[0].isalpha()}
 _MANY = 20
 _KEPT = 1_000
-"""Of each kind of text: most literals and types come often, and Polars' engine has to be asked for each."""
+"""The size of each kind of text's cache: most texts recur, and each costs a call to Polars' engine."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COLUMN = re.compile(rf"\bcol\(({_STRING})\)")
@@ -40,11 +40,11 @@ _OF_THE_MODULE = """
     min_horizontal max_horizontal fold_horizontal reduce_horizontal cum_fold_horizontal
 """
 _BARE = frozenset(_OF_THE_MODULE.split())
-"""Functions of Polars' module, called on no column."""
+"""Functions of the Polars module that are not called on a column."""
 
 
 def type_text(dtype: Any) -> str:
-    """A Polars type in words.
+    """A Polars type as text.
 
     >>> type_text(pl.List(pl.Struct({"at": pl.Datetime("us", "UTC"), "n": pl.Int8})))
     'list[struct[at: datetime[us, UTC], n: int8]]'
@@ -68,7 +68,7 @@ def type_text(dtype: Any) -> str:
 
 
 def expression_text(expression: pl.Expr) -> str:
-    """An expression in words. Raises `Unreadable` for what this version of Polars can't serialise.
+    """An expression as text. Raises `Unreadable` for what this version of Polars can't serialise.
 
     >>> expression_text((pl.col("lang") == "en") & pl.col("tags").list.len().is_between(1, 5))
     '(col("lang") == "en") & col("tags").list.len().is_between(1, 5, closed=both)'
@@ -78,7 +78,7 @@ def expression_text(expression: pl.Expr) -> str:
 
 
 def node_text(node: Node, brief: bool = False) -> str:
-    """A part of an expression in words; with `brief` without the parameters that aren't expressions."""
+    """Part of an expression as text; `brief` omits the parameters that aren't expressions."""
     name, inputs = node.name, [node_text(below, brief) for below in node.inputs]
     if name == "col":
         return f"col({_quoted(node.parameters)})"
@@ -119,7 +119,7 @@ def _parameters(node: Node) -> list[str]:
 
 
 def _plain(parameter: Any) -> str:
-    """A parameter: without the wrappings that versions of Polars differ in."""
+    """A parameter without the wrappers that differ between versions of Polars."""
     if isinstance(parameter, dict) and len(parameter) == 1 and next(iter(parameter)) in ("Literal", "inner"):
         return _plain(next(iter(parameter.values())))
     if isinstance(parameter, dict):
@@ -143,7 +143,7 @@ def _cast_type(node: Node) -> str:
 
 @lru_cache(_KEPT)
 def _cast_type_text(raw: str) -> str | None:
-    """The type of a cast, as Polars has it: a null cast to it needs no column. None for another column's."""
+    """The type that a null literal is cast to, in Polars' own text; None if the cast is of anything else."""
     try:
         cast = Node("cast", raw={"Cast": {**json.loads(raw), "expr": tree_of(pl.lit(None)).raw}}).expression()
         return type_text(pl.LazyFrame().select(cast.alias("_")).collect_schema()["_"])
@@ -166,7 +166,7 @@ def _literal(node: Node) -> str:
 
 @lru_cache(_KEPT)
 def _literal_text(raw: str) -> str:
-    """A literal in words, by how Polars serialises it."""
+    """A literal as text, from Polars' serialised form."""
     node = Node("literal", raw=json.loads(raw))
     try:
         values = pl.select(node.expression()).to_series()
@@ -195,7 +195,7 @@ def _value(value: Any) -> str:
 
 
 def _listed(values: Iterable[Any], say: Callable[[Any], str] | None = None) -> str:
-    """A list in words; of a long one its beginning, its length, and a digest of the whole."""
+    """A list as text; of a long list, its beginning, its length, and a digest of the whole."""
     texts = [(say or _value)(value) for value in values]
     if len(texts) > _MANY:
         digest = sha256(", ".join(texts).encode()).hexdigest()[:8]
@@ -208,7 +208,7 @@ def _quoted(text: Any) -> str:
 
 
 def _closes(text: str) -> int:
-    """Where the bracket that a text begins with is closed; strings may hold brackets, too."""
+    """The position where a text's opening bracket is closed; strings may contain brackets."""
     depth = 0
     for match in re.finditer(rf"{_STRING}|[()]", text):
         depth += {"(": 1, ")": -1}.get(match[0], 0)

@@ -1,11 +1,10 @@
-"""A Polars expression as a tree of named calls, whichever version of Polars made it.
+"""A Polars expression as a tree of named calls, whichever version of Polars built it.
 
-Polars has no public way to walk an expression but its serialised form, which it documents as unstable, and
-which does change: between 1.20 and 2.1 literals had three forms, `list.unique` became an `eval`, and a point
-in time made by `from_epoch` turned from a cast into a multiplication. So nothing is kept in that form. It is
-read here, once, into nodes with names of our own (those of Polars' Python methods: ``str.split``,
-``is_between``), on which the rest stands: what is row-wise (`row_wise`) and what is written down
-(`expression_text`).
+The only way to walk an expression is Polars' serialised form. Polars documents it as unstable, and it does
+change: between 1.20 and 2.1 literals had three forms, `list.unique` became an `eval`, and a time built by
+`from_epoch` changed from a cast to a multiplication. So nothing is stored in that form. It is parsed here,
+once, into nodes with names of our own (those of Polars' Python methods: ``str.split``, ``is_between``). The
+check for row-wise expressions (`row_wise`) and their text (`expression_text`) are built on these nodes.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from ...sketches.core.lazy import pl
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One call of an expression: its name, what it is called on and with, and its parameters as plain JSON.
+    """One call in an expression: its name, its inputs, and its parameters as plain JSON.
 
-    Of the calls of methods, the first of `inputs` is the object. `raw` is Polars' own form of the node.
+    For a method call, the first of `inputs` is the object. `raw` is Polars' own form of the node.
     """
 
     name: str
@@ -34,22 +33,22 @@ class Node:
     raw: Any = None
 
     def walk(self) -> Iterator[Node]:
-        """The node itself and all below it."""
+        """Yield the node itself and all nodes below it."""
         yield self
         for node in self.inputs:
             yield from node.walk()
 
     def expression(self) -> pl.Expr:
-        """The part of the expression that this node is."""
+        """The node as a Polars expression."""
         return pl.Expr.deserialize(StringIO(json.dumps(self.raw)), format="json")
 
 
 class Unreadable(StreamgaugeError, ValueError):
-    """Polars keeps the inside of an expression to itself."""
+    """This version of Polars can't serialise an expression."""
 
 
 def tree_of(expression: pl.Expr) -> Node:
-    """The tree of an expression. Raises `Unreadable` for what this version of Polars can't serialise.
+    """Parse an expression. Raises `Unreadable` for what this version of Polars can't serialise.
 
     >>> tree = tree_of(pl.col("tags").list.len() > 2)
     >>> tree.name, [node.name for node in tree.inputs]
@@ -81,7 +80,7 @@ OPERATORS = {
     "NotEqValidity": "ne_missing",
     "TruncDivide": "truncdiv",
 }
-"""Polars' names of what stands between two expressions, and ours."""
+"""Polars' names of binary operators, and ours."""
 
 _SELECTORS = {"Wildcard", "Columns", "DtypeColumn", "IndexColumn", "Nth", "Selector"}
 
@@ -101,7 +100,7 @@ _CHILDREN = {
     "Window": ("function", "partition_by"),
     "Rolling": ("function",),
 }
-"""Where the nodes below a node are, if it isn't a function."""
+"""Where a node that isn't a function stores its children."""
 
 _NAMED = {
     "Ternary": "when",
@@ -128,7 +127,7 @@ _ROOMS = {
     "Business": "",
     "Bitwise": "bitwise_",
 }
-"""Functions that Polars keeps in groups, and what our names of them begin with."""
+"""Groups of functions in Polars, and the prefix of our names for them."""
 
 _RENAMED = {
     "round_sf": "round_sig_figs",
@@ -162,18 +161,18 @@ _RENAMED = {
     "struct.multiple_fields": "struct.field",
     "struct.select_fields": "struct.field",
 }
-"""Functions that have another name in Python, or had one in another version."""
+"""Functions with another name in Python, or in another version."""
 
 
 def _serialised(expression: pl.Expr) -> Any:
     try:
         return json.loads(expression.meta.serialize(format="json"))
-    except Exception as error:  # Polars raises its own, pickle whatever a function's insides raise
+    except Exception as error:  # Polars raises its own errors; pickle raises any that a function causes
         raise Unreadable(str(error).split("\n")[0]) from None
 
 
 def _node(raw: Any, inside: bool = False) -> Node:
-    """A node of Polars' form; `inside` that of a list, where the empty column's name is the element."""
+    """Parse a node; `inside` a list, the empty column name means the element."""
     if isinstance(raw, str):
         name = "columns" if raw in _SELECTORS else _snake(raw)
         return Node(name, parameters=raw if raw in _SELECTORS else None, raw=raw)
@@ -225,7 +224,7 @@ def _function(body: Any, raw: Any, inside: bool) -> Node:
 
 
 def _aggregate(body: Any, raw: Any, inside: bool) -> Node:
-    """An aggregate of a column; what it is of stands in one of four forms."""
+    """Parse an aggregate of a column; the column is stored in one of four forms."""
     name, content = _variant(body)
     if isinstance(content, dict) and ("input" in content or "expr" in content):
         below = content.get("input", content.get("expr"))
@@ -252,12 +251,12 @@ def _other(kind: str, body: Any, raw: Any, inside: bool) -> Node:
 
 
 def _variant(variant: Any) -> tuple[str, Any]:
-    """The name of one of several kinds, and what it holds."""
+    """The name of an enum's variant, and its content."""
     return (variant, None) if isinstance(variant, str) else next(iter(variant.items()))
 
 
 def _snake(name: str) -> str:
-    """Polars' name of a node as its Python methods are written.
+    """Convert Polars' name of a node to that of the Python method.
 
     >>> _snake("IsFirstDistinct"), _snake("ArcSin"), _snake("ZFill"), _snake("RLE")
     ('is_first_distinct', 'arcsin', 'zfill', 'rle')

@@ -1,4 +1,4 @@
-"""Giving rows what rows before them said, as a step of a stream."""
+"""Filling nulls from previous rows, as a step of a stream."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ROW = "__row"
 
 @dataclass(frozen=True, eq=False)
 class FillForward:
-    """A null in a column becomes the last value before it of the same keys, within so many messages.
+    """Replace a null in a column by the previous value of the same keys, within so many messages.
 
-    What was said in batches before is known only where a partition's rows pass by
-    (`joins.forward_filler`); by itself it looks at the rows of one frame.
+    Values from previous batches are known only where a partition's rows pass in order
+    (`steps.forward_filler`); the step by itself only sees the rows of one frame.
     """
 
     column: str
@@ -28,7 +28,7 @@ class FillForward:
     drops_rows = False
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `TypeError` for what isn't the name of a column, `ValueError` for unknown ones."""
+        """Raise `TypeError` for anything but names of columns, `ValueError` for unknown columns."""
         for name in (self.column, *self.by):
             if not isinstance(name, str):
                 raise TypeError(f'fill_forward: {name!r} is not a name; write .fill_forward("ip", by="pid")')
@@ -44,7 +44,7 @@ class FillForward:
             )
 
     def filled(self, place: pl.Expr) -> pl.Expr:
-        """The filled column, given the place of each row among the messages."""
+        """The filled column, given each row's position among the messages."""
         own = pl.col(self.column)
         known = pl.all_horizontal(pl.col(name).is_not_null() for name in self.by)
         source = pl.when(own.is_not_null()).then(place).forward_fill().over(*self.by)
@@ -52,10 +52,10 @@ class FillForward:
         return pl.when(near).then(own.forward_fill().over(*self.by)).otherwise(own).alias(self.column)
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """`frame` with what its own rows say filled in."""
+        """Fill nulls from the rows of `frame` itself."""
         numbered = frame.with_row_index(_ROW)
         return numbered.with_columns(self.filled(pl.col(_ROW).cast(pl.Int64))).drop(_ROW)
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, the column, its keys, the stretch."""
+        """As plain JSON: the verb, the column, its keys, the number of messages."""
         return [self.verb, json.dumps(self.column), f"by={json.dumps(list(self.by))}", f"last={self.last}"]

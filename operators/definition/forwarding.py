@@ -1,4 +1,4 @@
-"""Where a stream's rows go that are sent on one by one, instead of being sketched."""
+"""Forwarding rows to a topic one by one, instead of sketching them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, eq=False)
 class Forwarding:
-    """A topic, and how rows become its messages: what `Stream.rows_to_kafka` defines."""
+    """A topic, and how rows become its messages, as `Stream.rows_to_kafka` defines them."""
 
     topic: str
     key: tuple[str, ...]
     value: Encoder
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `TypeError` or `ValueError` unless rows of these columns can be sent so."""
+        """Raise `TypeError` or `ValueError` if rows with these columns can't be sent this way."""
         if not isinstance(self.topic, str) or not _NAME.fullmatch(self.topic) or self.topic in (".", ".."):
             raise ValueError(
                 f"rows_to_kafka: {self.topic!r} is not the name of a topic, which has letters, digits, dots, "

@@ -1,8 +1,8 @@
-"""The functions of the user's in an expression, identified by name and by a digest of what they do.
+"""The user's functions in an expression, identified by name and by a digest of their code.
 
-Polars keeps them pickled within its own; they are read back from there. Two functions have the same digest
-if they have the same code, constants, defaults and enclosed values; where in a file they stand is not part
-of it. Another version of Python compiles to other code, so digests are comparable within one.
+Polars pickles them into its serialised form, and they are read back from there. Two functions have the same
+digest if they have the same code, constants, defaults and enclosed values, wherever they are defined. Python
+versions compile to different code, so digests are comparable only within one version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FOLLOWED = 4
 
 
 def functions_of(tree: Any) -> list[str]:
-    """The names and digests of functions in a part of Polars' form of an expression, in order.
+    """The names and digests of the functions in part of a serialised expression, in order.
 
     >>> import polars as pl
     >>> from .expression_tree import tree_of
@@ -44,7 +44,7 @@ def _blobs(node: Any) -> Iterator[bytes]:
 
 
 def _loaded(blob: bytes) -> Any:
-    """What Polars has pickled in this very process, behind a few bytes of its own."""
+    """Unpickle what Polars has pickled in this process, after a short prefix of its own."""
     try:
         return pickle.loads(blob[blob.find(_PICKLED) :])
     except Exception:
@@ -52,7 +52,7 @@ def _loaded(blob: bytes) -> Any:
 
 
 def _own(wrapped: Any, depth: int) -> Iterator[Any]:
-    """The functions within what Polars has wrapped them in."""
+    """The functions inside Polars' wrappers."""
     if depth > _DEEP or wrapped is None:
         return
     if (getattr(wrapped, "__module__", None) or "").partition(".")[0] != "polars":
@@ -68,7 +68,7 @@ def _own(wrapped: Any, depth: int) -> Iterator[Any]:
 
 
 def function_text(function: Any) -> str | None:
-    """A function's name and digest, or a class's name; None of anything else.
+    """A function's name and digest, or a class's name; None for anything else.
 
     >>> function_text(int), function_text(5)
     ('int', None)
@@ -84,7 +84,7 @@ def _named(function: Any) -> str:
 
 
 def _content(value: Any, depth: int) -> str | None:
-    """What a function does, as text; None of one that isn't Python."""
+    """A function's content as text; None if it isn't written in Python."""
     if isinstance(value, functools.partial):
         return f"{_content(value.func, depth)} {_plain(value.args, depth)} {_plain(value.keywords, depth)}"
     if isinstance(value, types.MethodType):
@@ -104,7 +104,7 @@ def _code(code: types.CodeType) -> str:
 
 
 def _plain(value: Any, depth: int) -> str:
-    """A value that a function uses: itself where it is plain, else no more than its type and name."""
+    """A value that a function uses: the value itself if it is plain, otherwise only its type and name."""
     if depth < _DEEP and isinstance(value, (list, tuple, set, frozenset)):
         texts = [_plain(one, depth + 1) for one in value]
         return str(sorted(texts) if isinstance(value, (set, frozenset)) else texts)

@@ -19,12 +19,12 @@ _EXAMPLE = 'map_batches(score, {"user": pl.String, "score": pl.Float64})'
 
 
 class WrongRows(StreamgaugeError, TypeError):
-    """A function of the user's gave rows other than it promised; no row is to blame, so the run ends."""
+    """The user's function returned other rows than declared; no single row is to blame, so the run ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionStep:
-    """A function that is given frames and gives frames of the same height, in the columns of `schema`."""
+    """A function from frames to frames of the same height, with the columns of `schema`."""
 
     function: Callable[[Any], Any]
     schema: Mapping[str, Any]
@@ -33,11 +33,11 @@ class FunctionStep:
     drops_rows = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Worker processes can't import what stands in a script or within a function.
+        # Worker processes can't import a function defined in a script or inside another function.
         return _restored, (cloudpickle.dumps(self.function), dict(self.schema), self.batches)
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `TypeError` for what is not a function, or not a schema, and `ValueError` for a format."""
+        """Raise `TypeError` for an invalid function or schema, `ValueError` for an unknown format."""
         if function_text(self.function) is None or isinstance(self.function, type):
             raise TypeError(
                 f"map_batches: {self.function!r} is not a function; write {_EXAMPLE}, or name an object's "
@@ -57,7 +57,7 @@ class FunctionStep:
             raise ValueError(f'map_batches: batches must be "polars" or "arrow", got {self.batches!r}')
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """`frame` through the function; `carried` names columns that go past it."""
+        """Apply the function to `frame`; the columns in `carried` bypass it."""
 
         def run(rows: pl.DataFrame) -> pl.DataFrame:
             return (
@@ -66,11 +66,11 @@ class FunctionStep:
 
         beside = frame.collect_schema() if carried else {}
         schema = pl.Schema({**self.schema, **{name: beside[name] for name in carried}})
-        # The function sees all columns and all rows, whatever later steps need of them.
+        # The function sees all columns and all rows, even if later steps don't need them.
         return frame.map_batches(run, predicate_pushdown=False, projection_pushdown=False, schema=schema)
 
     def called(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """What the function gives for a frame. Raises `WrongRows`, and what the function raises."""
+        """Call the function on a frame. Raises `WrongRows`, and whatever the function raises."""
         schema = pl.Schema(self.schema)
         if not rows.height:
             return schema.to_frame()
@@ -108,18 +108,18 @@ class FunctionStep:
 
     @property
     def name(self) -> str:
-        """What errors call the function."""
+        """The function's name in errors."""
         return (function_text(self.function) or "").partition(" #")[0]
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, the function by name and digest, the columns that it gives."""
+        """As plain JSON: the verb, the function by name and digest, the columns that it returns."""
         columns = ", ".join(f'"{name}": {type_text(dtype)}' for name, dtype in self.schema.items())
         batches = [] if self.batches == "polars" else [f'batches="{self.batches}"']
         return [self.verb, function_text(self.function), f"{{{columns}}}", *batches]
 
 
 def is_wrong_rows(error: BaseException) -> bool:
-    """Whether an error is `WrongRows`; Polars before 2 gives only its name and text."""
+    """Whether an error is `WrongRows`; Polars before 2 preserves only its name and text."""
     return isinstance(error, WrongRows) or (
         isinstance(error, pl.exceptions.ComputeError) and f"{WrongRows.__name__}: map_batches: " in str(error)
     )

@@ -1,9 +1,9 @@
-"""Whether a stream's state goes on under a changed definition: only if the change touches no state.
+"""Whether a stream's state stays valid under a changed definition: only if the change doesn't affect it.
 
-Two things of a fingerprint decide nothing about what was counted so far: the `delay`, which says when windows
-close, and columns of the source that nothing reads. Everything else does, or might: a stream with a step that
-gets whole rows (a function, a join, deduplication), or with an expression that may mean any column, is taken
-to read all of them.
+Two parts of a fingerprint don't affect what was counted so far: the `delay`, which decides when windows
+close, and source columns that nothing reads. Everything else does, or might: a stream is assumed to read all
+columns if one of its steps gets whole rows (a function, a join, deduplication) or if an expression may refer
+to any column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANY_COLUMN = re.compile(r'\ball\(|\bcolumns\(|\bcol\((?!")|\bcol\("[\^*]')
 
 
 def goes_on(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether state that was made by the definition `before` goes on under `after`.
+    """Whether state of the definition `before` is valid under `after`.
 
     >>> import polars as pl
     >>> from .aggregates import count
@@ -38,7 +38,7 @@ def goes_on(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _state(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a definition touches its state."""
+    """The parts of a definition that affect its state."""
     source = definition.get("source") or {}
     if definition.get("parts") or definition.get("to") or not isinstance(source.get("columns"), Mapping):
         return definition
@@ -50,5 +50,5 @@ def _state(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     read = "\n".join([*texts, json.dumps(others)])
     columns = {name: kind for name, kind in source["columns"].items() if json.dumps(name) in read}
     same = {**definition, "source": {**source, "columns": columns}, "delay": None}
-    same.pop("keep_late", None)  # as the delay, it is about rows that are still to come
+    same.pop("keep_late", None)  # like the delay, it only affects future rows
     return same

@@ -1,9 +1,10 @@
-"""Numbers as times: what an expression makes of numbers that no date can show.
+"""Numbers as times: detect expressions that overflow the range of dates.
 
-Polars computes in int64 and wraps around silently: `pl.from_epoch("at", time_unit="s")` makes a date in 1969
-of `Long.MAX_VALUE`, which programs write for "none". An expression over one column of integers is almost
-always linear, so a few small numbers tell what it should have given, and what lies outside all dates is found
-so. The two ends of int64 are no times in any unit, though Long.MIN_VALUE nanoseconds would be in 1677.
+Polars computes in int64 and wraps around silently: `pl.from_epoch("at", time_unit="s")` turns
+`Long.MAX_VALUE`, which programs write for "none", into a date in 1969. An expression over one column of
+integers is almost always linear, so evaluating it for a few small numbers gives the range of integers that it
+maps to dates; integers outside are out of range. The two ends of int64 are never times in any unit, although
+Long.MIN_VALUE nanoseconds would be in 1677.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...sketches.core.lazy import np, pl
 from ..windows.window import YEAR_1, YEAR_10000
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
-"""Times that no date has, in microseconds: they stand for what doesn't fit."""
+"""Microseconds outside all dates; they stand for values that don't fit."""
 
 _MOST = 2**63 - 1
 _ENDS = 1 - _MOST, _MOST - 1
@@ -25,13 +26,13 @@ _DATES = {
     unit: (YEAR_1 // factor, YEAR_10000 // factor - 1)
     for unit, factor in {"us": 1, "ms": 1_000, "D": _DAY_US}.items()
 }
-"""The first and the last number, by unit, that is a time of the years 1 to 9999."""
+"""The smallest and the largest number, by unit, that is a time in the years 1 to 9999."""
 _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 _PROBES = (0, 50, 100, 127, 1_000, 32_000, 1_000_000, 2_000_000_000)
 
 
 def saturated(times: pl.Series) -> pl.Series:
-    """Dates and times as timestamp[us, UTC]; what doesn't fit is `BEFORE_ALL` or `AFTER_ALL`.
+    """Dates and times as timestamp[us, UTC]; what doesn't fit becomes `BEFORE_ALL` or `AFTER_ALL`.
 
     >>> far = pl.Series([0, 2**63 - 1, -(2**63)], dtype=pl.Int64).cast(pl.Datetime("ms"))
     >>> saturated(far).to_physical().to_list() == [0, AFTER_ALL, BEFORE_ALL]
@@ -41,16 +42,16 @@ def saturated(times: pl.Series) -> pl.Series:
     numbers = times.to_physical()
     if numbers.len() > numbers.null_count() and not low <= numbers.min() <= numbers.max() <= high:  # type: ignore[operator]
         before, after = numbers < low, numbers > high
-        # Polars fails on some of these, and wraps around on others.
+        # Polars fails on some of these values, and wraps around on others.
         inside = pl.select(pl.when(before | after).then(None).otherwise(numbers)).to_series()
         return _replaced(inside.cast(times.dtype).cast(pl.Datetime("us", "UTC")), before, after)
-    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
+    # Methods of `dt` would build a plan and wait for a thread of Polars' pool.
     return times.cast(pl.Datetime("us", "UTC"))
 
 
 @dataclass(frozen=True, slots=True)
 class NumberLimits:
-    """The integers of a column, from `low` to `high`, of which an expression can make dates."""
+    """The integers of a column, from `low` to `high`, that an expression can convert to dates."""
 
     column: str
     low: int
@@ -58,7 +59,7 @@ class NumberLimits:
 
     @classmethod
     def of(cls, time: pl.Expr, schema: pl.Schema) -> NumberLimits | None:
-        """The limits of a time over one column of integers; None for one over other columns.
+        """The limits for a time over one column of integers; None if it reads other columns.
 
         If a time isn't linear in its column, only the two ends of int64 are known to be out of range.
 
@@ -76,9 +77,9 @@ class NumberLimits:
         return cls(names[0], max(low, 1 - _MOST), min(high, _MOST - 1))
 
     def times(self, time: pl.Expr, frame: pl.DataFrame, given: Callable[[pl.Series], pl.Series]) -> pl.Series:
-        """The times of a frame's rows, as `given` reads those that the expression makes of it.
+        """The times of a frame's rows; `given` converts the expression's result.
 
-        Numbers out of range give `BEFORE_ALL` or `AFTER_ALL`; the expression never sees them.
+        Numbers out of range become `BEFORE_ALL` or `AFTER_ALL`; the expression never sees them.
         """
         numbers = frame[self.column]
         if numbers.len() == numbers.null_count() or self.low <= numbers.min() <= numbers.max() <= self.high:  # type: ignore[operator]
@@ -92,9 +93,9 @@ class NumberLimits:
 
 
 def _line(time: pl.Expr, column: str, dtype: pl.DataType) -> tuple[Fraction, int] | None:
-    """By how many microseconds a time grows with each unit of its column, and from where; None if it doesn't.
+    """The microseconds that a time grows per unit of its column, and its start; None if it isn't linear.
 
-    The changes to and from summer time don't matter.
+    Daylight saving changes don't matter.
     """
     probes = [probe for probe in _PROBES if probe <= np.iinfo(str(dtype).lower()).max]
     try:

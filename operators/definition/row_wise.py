@@ -1,8 +1,8 @@
-"""That an expression looks at one row at a time.
+"""Checks that an expression depends on one row at a time.
 
-Batches of messages may be cut anywhere, so that ``pl.col("p").sum()`` or ``.shift()`` would give another
-result each time. Polars knows which expressions are such, but doesn't say: its own `is_row_separable` takes
-many for row-wise that are not. So the tree is walked here against a list of what is allowed.
+Batches of messages may be cut anywhere, so ``pl.col("p").sum()`` or ``.shift()`` would give another result
+each time. Polars doesn't expose which expressions are row-wise: its own `is_row_separable` also accepts many
+that are not. So this module walks the tree and checks it against a list of allowed calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ELEMENTWISE = ("ROW_SEPARABLE", "ElementWise", "APPLY_LIST", "ApplyList")
 def check_row_wise(verb: str, expression: pl.Expr, schema: Mapping[str, Any]) -> None:
     """Raise `ValueError` for an expression whose value in one row depends on other rows.
 
-    `verb` is where it stands, `schema` the columns there.
+    `verb` names the method it is passed to, `schema` the columns available there.
 
     >>> prices = {"price": pl.Float64}
     >>> check_row_wise("filter", pl.col("price").round(2) > 1, prices)
@@ -44,7 +44,7 @@ def check_row_wise(verb: str, expression: pl.Expr, schema: Mapping[str, Any]) ->
 
 
 def reads_columns(expression: pl.Expr) -> bool:
-    """Whether an expression names a column: a constant by itself has one value, not one a row.
+    """Whether an expression names a column: a constant alone has a single value, not one per row.
 
     >>> reads_columns(pl.lit(5)), reads_columns(pl.col("n") + 5)
     (False, True)
@@ -58,7 +58,7 @@ class _Walk:
     schema: Mapping[str, Any]
 
     def check(self, node: Node, in_list: bool) -> None:
-        """Raise `ValueError` unless all of a tree is allowed, `in_list` of the elements of one list."""
+        """Raise `ValueError` unless the whole tree is allowed; `in_list`: for elements of a single list."""
         if node.name not in ROW_WISE and not (in_list and node.name in OF_A_LIST):
             raise self._refused(node)
         self._check_parameters(node, in_list)
@@ -75,7 +75,7 @@ class _Walk:
             self._check_categories(node)
 
     def _check_parameters(self, node: Node, in_list: bool) -> None:
-        """Calls that are row-wise with some parameters only."""
+        """Check calls that are row-wise only with some parameters."""
         name, given = node.name, node.parameters
         if name == "literal" and "Series" in node.raw["Literal"]:
             raise self._series(node)
@@ -115,7 +115,7 @@ class _Walk:
             raise self._series(below)
 
     def _check_collection(self, node: Node, below: Node) -> None:
-        """Many values at once: in a column that isn't one of lists, these would be the values of all rows."""
+        """Check a collection of values: a column other than lists would supply the values of all rows."""
         if isinstance(self._type(below), (pl.List, pl.Array)):
             return
         raise self._said(
@@ -134,11 +134,11 @@ class _Walk:
 
     @cached_property
     def _rows(self) -> pl.LazyFrame:
-        """No rows of the schema: made once, as of many columns that takes longer than asking for a type."""
+        """An empty frame with the schema, built once: with many columns that takes longer than a query."""
         return pl.LazyFrame(schema=self.schema)
 
     def _type(self, node: Node) -> pl.DataType | None:
-        """The type of a part of the expression; None where Polars doesn't say."""
+        """The type of part of the expression; None if Polars can't determine it."""
         try:
             return self._rows.select(node.expression().alias("_")).collect_schema()["_"]
         except Exception:
@@ -166,7 +166,7 @@ class _Walk:
 
 
 def _elementwise(node: Node) -> bool:
-    """Whether a function was declared to look at each value by itself, as those of map_elements are."""
+    """Whether a function was declared to treat each value by itself, like those of `map_elements`."""
     options = (node.parameters or {}).get("options", {})
     flags = f"{options.get('flags')} {options.get('collect_groups')}"
     return any(word in flags for word in _ELEMENTWISE)

@@ -1,7 +1,7 @@
-"""Which calls of an expression look at nothing but their own row, and what to write in place of others.
+"""The calls that depend only on their own row, and replacements for others.
 
-Names are those of `expression_tree`. The list says what is allowed: whatever Polars adds is refused until it
-stands here.
+Names are those of `expression_tree`. This is an allow-list: calls that Polars adds are refused until they are
+listed here.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ ROW_WISE = frozenset().union(
     _names(_CAT, "cat."),
     _names(_STRUCT, "struct."),
 )
-"""What may be called of a row's values."""
+"""Calls that are allowed on a row's values."""
 
 OF_A_LIST = _names(_OF_A_LIST)
-"""What may be called besides, of the elements within a `list.eval`, `list.agg` or `arr.eval`."""
+"""Further calls allowed on the elements within a `list.eval`, `list.agg` or `arr.eval`."""
 
 COLLECTIONS: dict[str, tuple[int, ...]] = {
     "is_in": (1,),
@@ -102,7 +102,7 @@ COLLECTIONS: dict[str, tuple[int, ...]] = {
     "dt.add_business_days": (2,),
     "dt.is_business_day": (1,),
 }
-"""Calls that take many values at once, and as which inputs: constants, or a list of each row's own."""
+"""Calls that accept many values at once, and in which inputs: constants, or a list per row."""
 
 _WINDOW = 'ask for it of each window, as in .agg({label}={call}("{column}"))'
 _NEIGHBOURS = (
@@ -132,7 +132,7 @@ _AGGREGATES = {
     "nan_max": "max",
     "list.sample": "sample",
 }
-"""Calls that an aggregate of each window takes the place of."""
+"""Calls that a window's aggregate replaces."""
 
 _OF_NEIGHBOURS = """
     shift diff pct_change cum_sum cum_count cum_min cum_max cum_prod rank sort sort_by reverse rle rle_id
@@ -160,7 +160,7 @@ _INSTEAD = {
 
 
 def instead_of(name: str, column: str | None) -> str | None:
-    """What to write in place of a call on a column that is not row-wise; None where nothing is known of it.
+    """The replacement for a call on a column that is not row-wise; None if there is none.
 
     >>> instead_of("mean", "price")
     'ask for it of each window, as in .agg(price=mean("price"))'

@@ -21,15 +21,14 @@ from .expression_text import type_text
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """The messages of some topics, their values decoded. `topics` are names and patterns (`topic_patterns`).
+    """The messages of some topics, decoded. `topics` are names and patterns (`topic_patterns`).
 
-    `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
-    of what the stream computes, nor is `archive`, the folder or URL of an archive that is read in place of
-    brokers. Secrets are in no repr. `message` maps columns to the parts of a message beside its value that
-    they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are broken, `tombstones`
-    what to do with messages without a value (`formats.tombstones`). `key` decodes their keys, into columns
-    beside the value's. Raises `TypeError` for a decoder with parameters that can't be written down
-    (`decoders`).
+    `config` goes to librdkafka unchanged: security, timeouts, anything. Neither it nor the address is part of
+    what the stream computes, nor is `archive`, the folder or URL of an archive that is read in place of
+    brokers. The repr shows no secrets. `message` maps column names to the parts of a message beside its value
+    (`message_columns`); `corrupt` decides what happens if a broker's bytes are damaged, `tombstones` what
+    happens to messages without a value (`formats.tombstones`). `key` decodes the messages' keys into columns
+    beside the value's. Raises `TypeError` for a decoder whose parameters have no JSON form (`decoders`).
     """
 
     topics: tuple[str, ...]
@@ -49,7 +48,7 @@ class KafkaSource:
 
     @property
     def decoders(self) -> tuple[Decoder, ...]:
-        """That of the values, and that of the keys if there is one."""
+        """The decoder of the values, and that of the keys if there is one."""
         return (self.value,) if self.key is None else (self.value, self.key)
 
     @property
@@ -70,16 +69,16 @@ class KafkaSource:
 
     @property
     def members(self) -> dict[str, Any]:
-        """Those of the value's columns that a JSON message must name; none of other formats."""
+        """The value's columns that a JSON message must name; empty for other formats."""
         return dict(getattr(self.value, "members", {}))
 
     @property
     def settings(self) -> Settings:
-        """librdkafka's settings for every client that has to do with it, the address among them."""
+        """librdkafka's settings for every client of this source, including the address."""
         return Settings({"bootstrap.servers": self.bootstrap_servers, **self.config})
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch of messages. Raises what a decoder of the user's fails with."""
+        """Decode a batch of messages into rows. Raises whatever a user's decoder raises."""
         decoded = decode_value(self.value, messages, self.tombstones)
         if self.key is not None:
             decoded = beside(decoded, decode_key(self.key, messages), len(messages))
@@ -88,10 +87,10 @@ class KafkaSource:
     def decoded(
         self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
     ) -> Iterator[tuple[Messages, Decoded]]:
-        """The messages in order, in as few parts as the decoder doesn't fail on, and the rows of each.
+        """The messages in order, in as few parts as the decoder succeeds on, with the rows of each.
 
-        A message on which it fails by itself is refused, with its error. `wait` is called while what the
-        decoder needs is unreachable, before it tries again; without it `Unavailable` is raised.
+        A message on which it fails alone is refused with its error. If something that the decoder needs is
+        unreachable, `wait` is called before each retry; without it `Unavailable` is raised.
         """
         while True:
             try:
@@ -127,11 +126,11 @@ class KafkaSource:
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Rows that the caller brings as Polars frames: for tests, files and other engines."""
+    """Rows that the caller supplies as Polars frames: for tests, files and other engines."""
 
     schema: pl.Schema
     data: Any = field(default=None, repr=False, compare=False)
-    """The frames or files that the stream was begun with, if it was; no part of what it computes."""
+    """The frames or files that the stream was created from, if any; not part of what it computes."""
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""

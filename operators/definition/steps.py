@@ -17,24 +17,24 @@ Verb = Literal["filter", "with_columns", "explode", "select"]
 
 @cache
 def _empty_stays() -> dict[str, Any]:
-    """An empty list leaves a row with a null: not Polars' default where there is a choice."""
+    """Make an empty list leave a row with a null, which isn't Polars' default where there is a choice."""
     choice = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
     return {"empty_as_null": True, "keep_nulls": True} if choice else {}
 
 
 class RowStep(Protocol):
-    """What all steps have: rows in, rows out, independent of how batches are cut."""
+    """The interface of all steps: rows in, rows out, independent of how batches are cut."""
 
     @property
     def verb(self) -> str:
-        """The method of a stream that makes it."""
+        """The stream's method that adds it."""
 
     @property
     def drops_rows(self) -> bool:
-        """Whether rows may be fewer or more after it."""
+        """Whether it may change the number of rows."""
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `TypeError` or `ValueError` unless it can be applied to rows of these columns."""
+        """Raise `TypeError` or `ValueError` if it can't be applied to rows of these columns."""
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` transformed; `carried` names columns that must not be dropped."""
@@ -45,13 +45,13 @@ class RowStep(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One transformation of rows. Its expressions look at one row at a time, never at its neighbours."""
+    """One transformation of rows. Its expressions depend on one row at a time, never on its neighbours."""
 
     verb: Verb
     expressions: tuple[pl.Expr, ...]
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Raise `ValueError` unless each row of a frame of these columns is transformed by itself."""
+        """Raise `ValueError` unless it transforms each row of a frame of these columns independently."""
         if self.verb == "explode":
             return
         for expression in self.expressions:
@@ -73,7 +73,7 @@ class Step:
 
     @property
     def drops_rows(self) -> bool:
-        """Whether rows may be fewer or more after it."""
+        """Whether it may change the number of rows."""
         return self.verb in ("filter", "explode")
 
     def definition(self) -> list[Any]:
@@ -82,5 +82,5 @@ class Step:
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:
-        """Its expressions in words, made once: a run needs its definition in a dozen places."""
+        """Its expressions in words, built once: a run needs its definition in a dozen places."""
         return tuple(map(expression_text, self.expressions))

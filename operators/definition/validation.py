@@ -1,4 +1,4 @@
-"""A request, validated against the columns of its rows: keys, and aggregates by their names."""
+"""Validation of a request against the columns of its rows: keys, and aggregates by name."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def check_keys(verb: str, keys: Sequence[str], columns: Mapping[str, pl.DataType
 def typed_aggregates(
     aggregates: Mapping[str, Aggregate], keys: Sequence[str], types: Mapping[str, pa.DataType]
 ) -> dict[str, Aggregate]:
-    """The aggregates with what the types of their columns decide.
+    """The aggregates, with the parameters that the types of their columns determine.
 
-    Raises `ValueError` for names and columns that can't be, `TypeError` for what is not an aggregate and for
-    columns that one can't take.
+    Raises `ValueError` for invalid names and columns, `TypeError` for values that aren't aggregates and for
+    columns that an aggregate doesn't accept.
     """
     if not aggregates:
         raise ValueError("agg: no aggregate was given; name one, such as posts=count()")

@@ -1,4 +1,4 @@
-"""`Stream.over`, and `Stream.run` of frames and files: a bar, the table, and what became of the rows."""
+"""`Stream.over`, and `Stream.run` for frames and files: a progress bar, the table, and the rows' outcome."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ S = TypeVar("S", bound=Stream)
 
 
 def stream_of(kind: type[S], data: Any, time: str | pl.Expr | None) -> S:
-    """A stream of this class of the rows of frames or files; see `Stream.from_files`."""
+    """A stream of this class over the rows of frames or files; see `Stream.from_files`."""
     data = reusable(data)
     types = inputs_of(data)[0].columns({})
     return kind(FrameSource(types, data), None if time is None else event_time(time, types))
 
 
 class LocalTable(SketchTable):
-    """A table of sketches that says what became of the rows that it was made of: `account`."""
+    """A table of sketches with the outcome of its input rows: `account`."""
 
     __slots__ = ("account",)
 
@@ -52,9 +52,9 @@ def table_over(stream: Stream, data: Any, threads: int | None, progress: bool) -
 
 
 def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summary:
-    """See `Stream.run`, of a stream that was begun with frames or files.
+    """See `Stream.run`, for a stream created from frames or files.
 
-    Raises `TypeError` for a stream without any, and `ValueError` for options of runs on brokers.
+    Raises `TypeError` for any other stream, and `ValueError` for options of runs on brokers.
     """
     assert isinstance(stream.source, FrameSource)
     if stream.source.data is None:
@@ -83,7 +83,7 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
 
 
 def _sketched(stream: Stream, data: Any, threads: int | None, progress: bool) -> Sketched:
-    """What came of the data, shown while it is read, and with a warning if rows were refused."""
+    """Sketch the data with a progress display, and warn if rows were refused."""
     with _bar(progress) as report:
         made = sketch_over(stream, data, threads, report)
     for remark in _remarks(made):
@@ -101,7 +101,7 @@ def _remarks(made: Sketched) -> tuple[str, ...]:
 
 @contextmanager
 def _bar(wanted: bool) -> Iterator[Callable[[int, int | None], object] | None]:
-    """A bar in a terminal that shows how many rows are in."""
+    """A bar in a terminal that shows how many rows have been read."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from ..watching.console import TerminalConsole

@@ -1,1 +1,1 @@
-"""From the bytes of messages to typed columns."""
+"""Decoding the bytes of messages into typed columns, and encoding rows."""

@@ -1,6 +1,6 @@
 """Reading and writing bytes at addresses inside kernels, which Numba's arrays can't do.
 
-An address is an int64. Callers must check the bounds.
+An address is an int64. Callers must check bounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ intrinsic: Any = numba.extending.intrinsic  # its own types are those of the bod
 
 
 def _load(bits, result):
-    """An intrinsic body: the integer of so many bits at an address, which need not be aligned."""
+    """The body of an intrinsic: the integer with so many bits at an address, which need not be aligned."""
 
     def code(context, builder, signature, arguments):
         at = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
@@ -63,7 +63,7 @@ def copy(typingctx, to, origin, count):
 
 @intrinsic
 def trailing_zeros(typingctx, word):
-    """How many of a uint64's lowest bits are 0; 64 for 0."""
+    """The number of trailing zero bits of a uint64; 64 for 0."""
 
     def code(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))

@@ -49,7 +49,7 @@ class Decoded:
         )
 
     def checked(self, messages: int, schema: Mapping[str, Any]) -> Decoded:
-        """Itself in the types of `schema`, after checking that it accounts for each of so many messages.
+        """Itself in the types of `schema`, after checking that it accounts for all `messages`.
 
         Raises `ValueError` if rows and refusals don't add up or are out of order, and `TypeError` for columns
         of other types: a row that isn't accounted for would be lost silently.
@@ -116,7 +116,7 @@ class Decoder(Protocol):
     >>> found.frame.rows(), found.refused.tolist(), found.reasons
     ([('ACME', 9.75)], [1, 2], ['not symbol;price', 'not symbol;price'])
 
-    A stream reads with it by ``Stream.from_kafka("prices", value=Prices())``.
+    Pass it to a stream as ``Stream.from_kafka("prices", value=Prices())``.
     """
 
     @property

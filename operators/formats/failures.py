@@ -14,9 +14,9 @@ from .reasons import Reason, kind_of
 
 
 def why(error: BaseException) -> Reason:
-    """What a message failed with, as one line of text; its kind is that of the error.
+    """A message's error as one line of text; its kind is that of the error.
 
-    Raises the error again if it is Ctrl-C, which only the main thread gets.
+    Raises the error again if it is a `KeyboardInterrupt`, which only the main thread gets.
 
     >>> why(ValueError("no price")), why(SystemExit(3))
     ('ValueError: no price', 'SystemExit: 3')
@@ -24,7 +24,7 @@ def why(error: BaseException) -> Reason:
     if isinstance(error, KeyboardInterrupt) and _may_be_interrupted():
         raise error
     try:
-        # The message of a Polars error without the plan that it prints below.
+        # The message of a Polars error, without the query plan below it.
         text = str(error).split("\n")[0]
     except Exception:
         text = "an error without a readable message"

@@ -1,4 +1,4 @@
-"""Columns chosen from nested fields: by name, by path, or renamed."""
+"""Columns selected from nested fields: by name, by path, or renamed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...sketches.core.lazy import np, pa, pc, pl
 
 Path = tuple[str, ...]
 Paths = tuple[tuple[str, Path], ...]
-"""Columns in order, each with the path of the field that it holds."""
+"""Columns in order, each with the path of its field."""
 
 
 def paths_of(
@@ -17,8 +17,8 @@ def paths_of(
 ) -> Paths:
     """The paths that `columns` requests: dotted paths, or a mapping from columns to them.
 
-    `known` gives None for a path that leads to a field, else the names where it goes wrong. Raises
-    `TypeError` for what is no such choice and `ValueError` for paths that lead nowhere.
+    `known` returns None for a path that leads to a field, otherwise the available names where it goes wrong.
+    Raises `TypeError` for an invalid selection and `ValueError` for paths that lead nowhere.
 
     >>> paths_of("avro", {"who": "actor.id"}, lambda path: None)
     (('who', ('actor', 'id')),)
@@ -44,9 +44,9 @@ def paths_of(
 
 
 def picked(rows: pa.StructArray, paths: Paths) -> pl.DataFrame:
-    """The columns of an array of structs that paths name; null where a struct on the way is null.
+    """The columns at these paths of an array of structs; null if a struct on the way is null.
 
-    Maps become lists of structs of ``key`` and ``value``, as not every version of Polars has maps.
+    Maps become lists of structs of ``key`` and ``value``, because not every version of Polars has maps.
     """
     kind = without_maps(rows.type)
     rows = rows if kind == rows.type else rows.cast(kind)
@@ -75,7 +75,7 @@ def without_maps(kind: pa.DataType) -> pa.DataType:
 
 
 def listed(rows: pl.DataFrame, column: str, lengths: Sequence[int]) -> pl.DataFrame:
-    """One column of lists of structs: of consecutive rows so many each.
+    """One column of lists of structs, with `lengths` consecutive rows each.
 
     >>> listed(pl.DataFrame({"n": [1, 2, 3]}), "records", [2, 0, 1])["records"].to_list()
     [[{'n': 1}, {'n': 2}], [], [{'n': 3}]]

@@ -21,9 +21,9 @@ _NEWLINE = 10
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Offsets `first` … `next` − 1 of a partition, skipped because what a broker holds of them can't be read.
+    """Offsets `first` … `next` − 1 of a partition, skipped because the broker's bytes for them can't be read.
 
-    `raw` are the bytes that came in their place, a record batch mostly.
+    `raw` are the bytes received in their place, usually a record batch.
     """
 
     topic: str
@@ -39,13 +39,13 @@ class Messages:
     """Messages of one or several partitions; those of a partition are in the order of their offsets.
 
     `partition` (int32), `offset` (int64) and `timestamp` (int64, ms since 1970, −1 where Kafka has none) are
-    NumPy columns; `topic` (int32) points into `topics`. The values are in `lines` (uint8) wherever reading
-    put them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON
-    kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
-    array of `headers_type`, or None if they were not requested. `value` and `to_arrow` give it all as Arrow.
-    `appended` says of each whether its timestamp is the broker's (``LogAppendTime``); None: of none of them.
-    Offsets that were skipped are `broken`, in a batch of their own that holds no message. `stretches` is what
-    `runs` gives, where that is known.
+    NumPy columns; `topic` (int32) points into `topics`. The values are in `lines` (uint8), in any order:
+    value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON kernel needs;
+    it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an array of
+    `headers_type`, or None if they were not requested. `value` and `to_arrow` return everything as Arrow.
+    `appended` marks messages whose timestamp is the broker's (``LogAppendTime``); None if there are none.
+    Skipped offsets are `broken`, in a batch of their own without messages. `stretches` is the result of
+    `runs`, if it is known.
 
     >>> import streamgauge as sg
     >>> m = sg.formats.Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
@@ -168,7 +168,7 @@ class Messages:
 
     @classmethod
     def skipped(cls, broken: Broken) -> Messages:
-        """No message, but a range of offsets that can't be read."""
+        """A batch without messages, for a range of offsets that can't be read."""
         return replace(cls.of([], topic=broken.topic), broken=broken)
 
     @classmethod
@@ -237,7 +237,7 @@ def from_objects(
 
 
 def from_column(messages: Messages, column: pa.LargeBinaryArray) -> Messages:
-    """The same messages with a binary column of theirs, such as the keys, as their values."""
+    """The same messages with one of their binary columns, such as the keys, as the values."""
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     edges = line_edges(np.diff(offsets))
     lines = np.full(edges[-1], _NEWLINE, np.uint8)
@@ -248,7 +248,7 @@ def from_column(messages: Messages, column: pa.LargeBinaryArray) -> Messages:
 
 
 def from_texts(texts: pl.Series) -> Messages:
-    """Messages whose values are strings, none of them null."""
+    """Messages whose values are these strings, none of them null."""
     lengths = texts.str.len_bytes().to_numpy().astype(np.int64)
     edges = line_edges(lengths)
     joined = "".join([*texts.str.join("\n"), "\n"]) if len(texts) else ""
@@ -304,7 +304,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _copy_spans(*arrays: np.ndarray) -> None:
-    # The kernel's module loads the compiler, which saying what a stream asks doesn't need.
+    # The kernel's module loads the compiler, which describing a stream doesn't need.
     from .byte_copy import copy_spans
 
     copy_spans(*arrays)

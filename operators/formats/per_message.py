@@ -1,4 +1,4 @@
-"""Decoding with a library that reads one message at a time, so that each is judged by itself."""
+"""Decoding with a library that reads one message at a time, so that each succeeds or fails by itself."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Read = Callable[[memoryview], Any]
 Build = Callable[[list[Any]], pa.Array]
 
 _TOGETHER = 256
-"""Values that go to Arrow together: more would no longer be in the processor's cache."""
+"""The number of values converted to Arrow together: more would not fit in the processor's cache."""
 
 
 class Misread(StreamgaugeError, ValueError):
-    """Why a message can't be read, in words for its dead letter."""
+    """Why a message can't be read, as text for its dead letter."""
 
 
 def one_by_one(
@@ -33,10 +33,10 @@ def one_by_one(
     build: Build,
     finish: Callable[[pa.Array], pl.DataFrame],
 ) -> Decoded:
-    """Rows made of what `read` gives for each message's bytes: by `build` for some, by `finish` for all.
+    """Rows from what `read` returns for each message, converted in groups by `build`, then by `finish`.
 
-    `read` may be one for each message. It or `build` may raise anything: the message that it is for is
-    refused, with the error in a line, or the words of `Misread`.
+    There may be one `read` for each message. It and `build` may raise anything: the message concerned is
+    refused, with the error in one line, or the text of `Misread`.
     """
     view = memoryview(messages.lines)  # type: ignore[arg-type]
     values: list[Any] = []

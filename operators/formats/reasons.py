@@ -1,4 +1,4 @@
-"""Why messages are refused: sentences that group, whatever the values in them."""
+"""Why messages are refused: reasons that can be grouped whatever values they mention."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _VALUES = re.compile(r"'[^']*'|(?<!\w)-?\d[\d.e+-]*")
 
 
 class Reason(str):
-    """Why a message is refused, in words; its `kind` says the same without the message's values.
+    """Why a message is refused; its `kind` is the same text without the message's values.
 
-    Thousands of messages have thousands of reasons, but few kinds: those are the `reason` of a dead letter,
-    and what is counted by. A decoder of your own gives one where a reason names a value. The kind of a plain
-    string is the string without its numbers and what it has in single quotes.
+    Thousands of messages may have thousands of reasons but only a few kinds. The kind is the `reason` of a
+    dead letter, and reasons are counted by it. In your own decoder, use a `Reason` if the text mentions a
+    value. The kind of a plain string is the string without numbers and without text in single quotes.
 
     >>> import streamgauge as sg
     >>> reason = sg.formats.Reason("a price that is not a number", "the price 'cheap' is not a number")
@@ -24,7 +24,7 @@ class Reason(str):
     kind: str
 
     def __new__(cls, kind: str, text: str | None = None) -> Reason:
-        """A kind, and the whole sentence if that says more."""
+        """Create a reason from its kind, and the whole sentence if that contains more."""
         reason = super().__new__(cls, kind if text is None else text)
         reason.kind = kind
         return reason
@@ -44,7 +44,7 @@ def kind_of(reason: str) -> str:
 
 
 def preceded(before: str, reason: str, kind_before: str | None = None) -> Reason:
-    """A reason with words before it, and its kind with these or with others.
+    """Prefix a reason; its kind gets the same prefix or another one.
 
     >>> import streamgauge as sg
     >>> found = preceded("record 7: ", sg.formats.Reason("no price", "no price: byte 17"), "")
@@ -56,6 +56,6 @@ def preceded(before: str, reason: str, kind_before: str | None = None) -> Reason
 
 
 def reason_of(error: Exception) -> str:
-    """The reason that an error was raised with, as it was if it is a `Reason`."""
+    """The reason in an error, unchanged if it is a `Reason`."""
     given = error.args[0] if error.args else ""
     return given if isinstance(given, Reason) else str(error)

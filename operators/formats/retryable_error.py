@@ -1,4 +1,4 @@
-"""What decoding needs, and can't have for now: no message is to blame, so none becomes a dead letter."""
+"""A resource that decoding needs is unavailable: no message is to blame, so none becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ...sketches.core.errors import StreamgaugeError
 
 
 class Unavailable(StreamgaugeError):
-    """Something that a decoder needs can't be had, such as the schema registry.
+    """Something that a decoder needs is unavailable, such as the schema registry.
 
-    A decoder may raise it from `decode`. If `passing`, waiting mends it: the consumer decodes the same
-    messages again until it works; Spark fails the task, and leaves the rest to its retries. Otherwise the run
-    ends with this error. Nothing is counted or refused either way.
+    A decoder may raise it from `decode`. If `passing`, waiting helps: the consumer decodes the same messages
+    again until it works; Spark fails the task and retries it. Otherwise the run ends with this error. Nothing
+    is counted or refused either way.
 
     >>> import streamgauge as sg
     >>> raise sg.errors.Unavailable("the depot is closed")

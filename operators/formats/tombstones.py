@@ -1,8 +1,8 @@
-"""Messages without a value or without a key: what their columns are.
+"""Columns of messages without a value or without a key.
 
-Compacted topics delete a key by a message without a value, a tombstone. One rule holds for all formats: a
-stream refuses tombstones as it refuses what it can't read, or skips them, or keeps each as a row of nulls,
-beside which its key and other parts of the message still stand.
+Compacted topics delete a key by a message without a value, a tombstone. One rule applies to all formats: a
+stream refuses tombstones like anything that it can't read, or skips them, or keeps each as a row of nulls,
+beside which its key and other parts of the message remain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Tombstones = Literal["refuse", "skip", "keep"]
 
 
 def decode_value(decoder: Decoder, messages: Messages, tombstones: Tombstones) -> Decoded:
-    """The rows of messages' values. Raises what the decoder fails with."""
+    """Decode messages' values. Raises what the decoder raises."""
     if tombstones == "refuse" or not messages.is_null.any():
         return decoder.decode(messages).checked(len(messages), decoder.schema)
     there, gone = np.flatnonzero(~messages.is_null), np.flatnonzero(messages.is_null)
@@ -30,7 +30,7 @@ def decode_value(decoder: Decoder, messages: Messages, tombstones: Tombstones) -
 
 
 def decode_key(decoder: Decoder, messages: Messages) -> Decoded:
-    """The rows of messages' keys, nulls where there is none. Raises what the decoder fails with."""
+    """Decode messages' keys, with nulls where there is none. Raises what the decoder raises."""
     is_null = np.asarray(messages.key.is_null())
     there, gone = np.flatnonzero(~is_null), np.flatnonzero(is_null)
     decoded = _among(decoder, from_column(messages, messages.key).select(there), there)
@@ -38,7 +38,7 @@ def decode_key(decoder: Decoder, messages: Messages) -> Decoded:
 
 
 def _among(decoder: Decoder, some: Messages, numbers: np.ndarray) -> Decoded:
-    """What some messages of a batch are, by their numbers in it."""
+    """Decode some messages of a batch, by their numbers in it."""
     decoded = decoder.decode(some).checked(len(some), decoder.schema)
     rows = numbers if decoded.rows is None else numbers[decoded.rows]
     return Decoded(decoded.frame, rows, numbers[decoded.refused], decoded.reasons)

@@ -1,1 +1,1 @@
-"""Rows get the number of their group: by window and keys, and by keys of any type."""
+"""Numbering the groups of rows: by window and keys, with keys of any type."""

@@ -1,1 +1,1 @@
-"""The Kafka client that both engines use: settings, topics, reading, faults."""
+"""The Kafka client that both engines use: settings, topics, reading, errors."""

@@ -1,7 +1,7 @@
-"""A pool of large arrays: fresh memory the system clears first, page by page.
+"""A pool of large arrays, because the system clears fresh memory first, page by page.
 
-Clearing was 6 % of a run's processor time. The C library keeps only freed pieces of up to 32 MB, and 64 MB a
-thread, which is less than a few batches of 200,000 messages take.
+Clearing took 6 % of a run's processor time. The C library only retains freed blocks of up to 32 MB, and 64 MB
+per thread, which is less than a few batches of 200,000 messages take.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import threading
 import numpy as np
 
 _MOST = 8
-"""Two of each batch, of which one is read, one waits and one is sketched; two more, as sizes differ."""
+"""Two for each batch, of which one is read, one waits and one is sketched; two spare, as sizes differ."""
 _LARGEST = 32 << 20
 
 
 class ArrayPool(threading.local):
-    """Arrays that one thread fills and others read; each thread has its own, `_MOST` at most.
+    """Arrays that one thread fills and others read; each thread has its own pool of at most `_MOST`.
 
-    An array is free again when nothing refers to it, and no view of it is left either.
+    An array is free again when nothing refers to it or to a view of it.
     """
 
     def __init__(self) -> None:
         self._arrays: list[np.ndarray] = []
 
     def acquire(self, size: int) -> np.ndarray:
-        """A free array of `size` bytes or more (uint8), with whatever is in it; a new one if none is."""
+        """A free array of at least `size` bytes (uint8) with arbitrary content; a new one if none is free."""
         arrays = self._arrays
         fitting = [
             (len(arrays[i]), i)
@@ -36,17 +36,17 @@ class ArrayPool(threading.local):
         return arrays.pop(min(fitting)[1]) if fitting else np.empty(size, np.uint8)
 
     def release(self, array: np.ndarray, used: int) -> None:
-        """Give it out again when it is free, unless more than `_LARGEST` bytes of it are used."""
+        """Reuse the array when it is free, unless more than `_LARGEST` bytes of it are used."""
         if used <= _LARGEST:
             self._arrays = [*self._arrays[1 - _MOST :], array]
 
     def clear(self) -> None:
-        """Leave the memory to the system."""
+        """Return the memory to the system."""
         self._arrays = []
 
 
 _FREE = next(sys.getrefcount(arrays[i]) for arrays in [[np.empty(0)]] for i in range(1))
-"""References to an array that only the list has, and the question itself."""
+"""The number of references to an array that only the list refers to, including the call itself."""
 
 ARRAYS = ArrayPool()
-"""For all that read raw batches in this process."""
+"""For everything in this process that reads raw batches."""

@@ -1,8 +1,7 @@
-"""A transactional producer that takes a whole block of messages in one call, by librdkafka's C interface.
+"""A transactional producer that sends a block of messages in one call, through librdkafka's C interface.
 
-confluent-kafka's `produce` costs a call of Python for each message, more than all of librdkafka's own work;
-here a block costs one. No message's callback crosses into Python: within transactions `commit` fails if a
-message did.
+confluent-kafka's `produce` costs a Python call per message, more than all of librdkafka's own work; here a
+block costs one. No message's callback enters Python: within transactions `commit` fails if a message failed.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 _PRODUCER = 0
 _COPY = 2
-"""The library copies payloads before a call returns, so that memory of Python's is never read later."""
-_PURGE = 1 | 2 | 4  # what is queued, what is in flight, without waiting
+"""The library copies payloads before a call returns, so that it never reads Python's memory later."""
+_PURGE = 1 | 2 | 4  # queued messages, messages in flight, without waiting
 _QUEUE_FULL = int(KafkaError._QUEUE_FULL)
 _TIMED_OUT = int(KafkaError._TIMED_OUT)
 _ALL_DOWN = int(KafkaError._ALL_BROKERS_DOWN)
@@ -47,16 +46,16 @@ _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADER = 2, 3, 4, 5, 7, 8
 
 
 class NoLibrary(StreamgaugeError, RuntimeError):
-    """librdkafka can't be had by itself; the message says what to install."""
+    """librdkafka can't be loaded on its own; the message says what to install."""
 
 
 class BatchProducer:
-    """Sends blocks of messages within transactions; of librdkafka's settings those in `config`.
+    """Sends blocks of messages within transactions; `config` has librdkafka's settings.
 
-    Made, it has ended what an earlier producer of the same ``transactional.id`` left open, and fenced that
-    one. After an error it says by `needs_abort` whether `abort` can save it; else `close` it and make
-    another. Not for several threads at once. Raises `KafkaException` from all methods, and `NoLibrary`
-    where the library can't be had.
+    On creation it ends a transaction that an earlier producer with the same ``transactional.id`` left open,
+    and fences that producer. After an error, `needs_abort` tells whether `abort` can recover; otherwise
+    `close` it and create another. Not thread-safe. All methods raise `KafkaException`, and `NoLibrary` if the
+    library can't be loaded.
     """
 
     def __init__(self, config: Mapping[str, Any], seconds: float) -> None:
@@ -69,7 +68,7 @@ class BatchProducer:
         self._rd = rd
         self._topics: dict[str, int] = {}
         self.cut_off = False
-        """Whether all brokers failed at once: they may be back at addresses that it will not ask for."""
+        """Whether all brokers failed at once: they may return at addresses that it will not try."""
         self._on_error = ERROR_CALLBACK(self._note_fault)
         self._handle: int | None = self._new(config)
         self.needs_abort = False
@@ -104,12 +103,12 @@ class BatchProducer:
     def send(
         self, topic: str, partition: int, lines: np.ndarray, starts: np.ndarray, lengths: np.ndarray
     ) -> int:
-        """Hand over the messages ``lines[start : start + length]``; gives how many the queue had room for.
+        """Queue the messages ``lines[start : start + length]``; returns how many the queue had room for.
 
-        `lines` are uint8 and contiguous, `starts` and `lengths` int64. What had no room is to be sent again.
+        `lines` are uint8 and contiguous, `starts` and `lengths` int64. Send the others again.
         """
         messages = np.zeros(len(starts), _MESSAGE)
-        # A payload of no bytes must not be a null pointer, which would be a tombstone.
+        # An empty payload must not be a null pointer, which would be a tombstone.
         messages["payload"] = (lines.ctypes.data if len(lines) else _EMPTY.ctypes.data) + starts
         messages["len"] = lengths
         sent = int(
@@ -137,10 +136,10 @@ class BatchProducer:
         timestamp_ms: int | np.ndarray = 0,
         nulls: np.ndarray | None = None,
     ) -> int:
-        """The same with keys, with headers and timestamps; a call of the library for each message.
+        """Like `send`, with keys, headers and timestamps; it calls the library for each message.
 
-        `headers` are those of all, `own_headers` further ones of each. A timestamp of 0 is the moment of
-        sending; messages that are `nulls` are tombstones.
+        `headers` apply to all messages, `own_headers` are further headers of each. A timestamp of 0 is the
+        time of sending; messages that are `nulls` are tombstones.
         """
         count = len(starts)
         most = max(map(len, own_headers), default=0) if own_headers else 0
@@ -156,7 +155,7 @@ class BatchProducer:
         if nulls is not None:
             fields["a"][nulls, 3] = 0
         fields["a"][:, 5] = timestamp_ms
-        # What the addresses are of must live until the library has copied it.
+        # The objects that addresses point to must live until the library has copied them.
         names = [[name.encode() for name, _ in own] for own in (headers, *(own_headers or ()))]
         for at, (name, (_, value)) in enumerate(zip(names[0], headers), 6):
             _fill(fields[:, at], name, value)
@@ -178,11 +177,11 @@ class BatchProducer:
         return count
 
     def wait(self, seconds: float) -> None:
-        """Let time go by in which the library may send."""
+        """Wait, so that the library can send."""
         self._rd.rd_kafka_poll(self._handle, _ms(seconds))
 
     def commit(self, seconds: float) -> None:
-        """Wait until all messages are there, and commit; after an error the outcome may be unknown.
+        """Wait until all messages are delivered, and commit; after an error the outcome may be unknown.
 
         It ends early, with an error, once it is `cut_off`.
         """
@@ -195,16 +194,16 @@ class BatchProducer:
                 raise KafkaException(KafkaError(_ALL_DOWN))
             if not error or left <= _SLICE_SECONDS or self._rd.rd_kafka_error_code(error) != _TIMED_OUT:
                 break
-            self._rd.rd_kafka_error_destroy(error)  # it goes on when it is called again
+            self._rd.rd_kafka_error_destroy(error)  # it continues when it is called again
         self._check(error)
 
     def abort(self, seconds: float) -> None:
-        """Undo the transaction, after which another can begin."""
+        """Abort the transaction; then another can begin."""
         self._check(self._rd.rd_kafka_abort_transaction(self._handle, _ms(seconds)))
         self.needs_abort = False
 
     def close(self) -> None:
-        """Throw it away; a successor, or a time-out, aborts a transaction that it left open."""
+        """Close the producer; a successor, or a timeout, aborts a transaction that it left open."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._rd.rd_kafka_purge(handle, _PURGE)
@@ -224,7 +223,7 @@ class BatchProducer:
         return self._topics[name]
 
     def _check(self, error: int | None) -> None:
-        """Raise an error of the library's, and note whether an abort is what it asks for."""
+        """Raise an error of the library, and record whether it requires an abort."""
         if not error:
             return
         rd = self._rd
@@ -235,7 +234,7 @@ class BatchProducer:
         self._fail(code, text, bool(fatal), bool(retriable))
 
     def _fail(self, code: int, text: str | None, fatal: bool = False, retriable: bool = False) -> NoReturn:
-        """Raise an error; after a fatal one, of which later calls say no more than that it was, that one."""
+        """Raise an error; after a fatal error, which later calls don't repeat in full, raise that one."""
         if code == KafkaError._FATAL:
             words = c.create_string_buffer(512)
             code = self._rd.rd_kafka_fatal_error(self._handle, words, len(words)) or code

@@ -1,4 +1,4 @@
-"""Brokers that are unreachable when a program starts are waited for, as they are by one that runs."""
+"""Waiting for brokers that are unreachable when a program starts, as a running program does."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def wait_for_brokers(
     seconds: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Return once a broker answers; says so if that takes long.
+    """Return once a broker answers; logs it if that takes long.
 
-    Raises `Refused` if brokers refuse the client, which waiting doesn't mend, and `TopicError` if none has
-    answered after so many seconds; None waits for ever.
+    Raises `Refused` if brokers refuse the client, which waiting doesn't fix, and `TopicError` if none has
+    answered after `seconds`; None waits for ever.
     """
     began = clock()
     limit = _ANSWER_SECONDS if seconds is None else min(_ANSWER_SECONDS, seconds)

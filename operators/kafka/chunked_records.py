@@ -1,12 +1,12 @@
-"""Values larger than a broker's messages, sent in parts and put together again: all of them or nothing.
+"""Values larger than a broker's messages, sent in parts and reassembled, completely or not at all.
 
-| header | what |
+| header | content |
 |---|---|
-| `sending` | of each part, the same for the parts of one value and for no other |
-| `part` | its number from 0, and how many there are: ``2/5`` |
+| `sending` | in each part, the same for all parts of one value and unique to it |
+| `part` | its number from 0, and the number of parts: ``2/5`` |
 
-A value that fits one message has neither. Parts may have other messages between them, come twice, or never
-all come, where their sender died.
+A value that fits into one message has neither. Parts may have other messages between them, arrive twice, or
+never arrive completely, if their sender died.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..watermarks.position import Input
 from .log_faults import DeltaError
 
 LARGEST_PART = 900_000
-"""Bytes of a part: with its headers less than the 1,048,588 that a topic accepts by default."""
+"""Bytes of a part: with its headers, less than the 1,048,588 that a topic accepts by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value that is whole, its headers, the offset of its last part, and what its parts were called."""
+    """A complete value, its headers, the offset of its last part, and the name of its parts."""
 
     value: bytes
     headers: Mapping[str, bytes]
@@ -35,7 +35,7 @@ class Record:
 
 @dataclass(slots=True)
 class PendingValue:
-    """The parts of a value that came so far."""
+    """The parts of a value that have arrived so far."""
 
     headers: Mapping[str, bytes]
     count: int
@@ -45,7 +45,7 @@ class PendingValue:
 def split_value(
     value: bytes, headers: list[tuple[str, bytes]], largest: int = LARGEST_PART
 ) -> Iterator[tuple[bytes, list[tuple[str, bytes]]]]:
-    """The messages, value and headers, that bring a value of any size.
+    """The messages, each a value and headers, that carry a value of any size.
 
     >>> [len(part) for part, _ in split_value(bytes(10), [], largest=4)]
     [4, 4, 2]
@@ -61,7 +61,7 @@ def split_value(
 
 
 class ChunkAssembler:
-    """Puts the values of one partition's messages together again.
+    """Reassembles the values of one partition's messages.
 
     >>> gather = ChunkAssembler()
     >>> messages = list(split_value(b"abcdef", [("kind", b"x")], largest=4))
@@ -73,9 +73,9 @@ class ChunkAssembler:
         self.pending: dict[str, PendingValue] = {}
 
     def add(self, value: bytes | None, headers: Any, offset: int) -> tuple[str, Record | None]:
-        """What a message's parts are called, and the record, if it is whole now; headers are (name, bytes).
+        """Add a message with headers (name, bytes); returns its parts' name, and the record if complete.
 
-        Raises `DeltaError` for headers that make no sense.
+        Raises `DeltaError` for invalid headers.
         """
         header_values = {name: content or b"" for name, content in headers or ()}
         name = header_values.get("sending", b"").decode(errors="replace")
@@ -96,9 +96,9 @@ class ChunkAssembler:
         return name, Record(whole, waiting.headers, offset, name)
 
     def drop_overtaken(self, where: Input, following: int) -> list[str]:
-        """Give up deltas of an input partition that begin before `following`, which another brought since.
+        """Drop incomplete deltas of an input partition that begin before `following`, the offset reached.
 
-        Gives their names. Their sender died before all parts were sent, or will find itself to be too late.
+        Returns their names. Their sender died before it had sent all parts, or will find that it is too late.
         """
         names = [
             name

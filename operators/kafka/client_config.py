@@ -1,7 +1,7 @@
-"""The settings of a stream's clients: readers, members of groups, producers, administration.
+"""The settings of a stream's clients: readers, group members, producers, administration.
 
-Each takes the stream's own Kafka settings, security above all, over defaults of ours, and leaves out what
-doesn't concern it.
+Each takes the stream's Kafka settings, above all those for security, over our defaults, and omits settings
+that don't apply to it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from ..secrets import NoSecrets
 
 LIBRARY_LOG = logging.getLogger("streamgauge.kafka.librdkafka")
-"""What librdkafka says of each connection it tries; silent unless its level is set."""
+"""librdkafka's logger, with messages about each connection attempt; silent unless its level is set."""
 LIBRARY_LOG.addFilter(NoSecrets())
 
 if LIBRARY_LOG.level == logging.NOTSET:
     LIBRARY_LOG.setLevel(logging.CRITICAL + 1)
 
 EARLIER = ("earliest", "smallest", "beginning")
-"""Values of ``auto.offset.reset`` that let reading resume where messages were deleted."""
+"""Values of ``auto.offset.reset`` that let reading continue if messages were deleted."""
 
 _READING = (
     "fetch.",
@@ -35,7 +35,7 @@ _READING = (
     "max.partition.",
 )
 GROUP = ("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.")
-"""Settings of a group's members begin so."""
+"""Prefixes of settings for group members."""
 _SENDING = (
     "acks",
     "batch.",
@@ -54,31 +54,31 @@ _SENDING = (
 )
 
 _CONNECTING: dict[str, Any] = {
-    # A new client waits for half of it before it connects at all, of 100 by default; it doubles each time.
+    # A new client waits for half of this, 100 by default, before it first connects; it doubles each time.
     "reconnect.backoff.ms": 20,
-    # A broker that comes back is found again within a second.
+    # A broker that returns is found again within a second.
     "reconnect.backoff.max.ms": 1_000,
 }
 
 _READER_DEFAULTS: dict[str, Any] = {
     **_CONNECTING,
-    # librdkafka waits a second after it has filled its queue; with small messages that is most of the time.
+    # librdkafka waits a second after its queue is full; with small messages that is most of the time.
     "fetch.queue.backoff.ms": 10,
-    # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
+    # Enough for the time of two fetches; not more, because a queued message takes some 400 extra bytes.
     "queued.min.messages": 200_000,
-    # What is fetched ahead takes 64 MB by the library's default, for all partitions together, and a fetch of
-    # every broker besides (1 MB a partition, 50 MB at most).
-    # A broker keeps a fetch for so long where nothing new comes, and a seek waits for it to come back.
+    # By default, the library prefetches up to 64 MB for all partitions together, plus one fetch from
+    # every broker (1 MB per partition, 50 MB at most).
+    # A broker holds a fetch for this long if nothing new arrives, and a seek waits for the fetch to return.
     "fetch.wait.max.ms": 50,
     "allow.auto.create.topics": False,
     "isolation.level": "read_committed",
-    # Never skip or repeat silently: a position that is gone is an error that names it.
+    # Never skip or repeat silently: a missing position is an error that names it.
     "auto.offset.reset": "error",
     "group.id": "streamgauge",
 }
 
 _READER_FIXED: dict[str, Any] = {
-    # Positions belong to the log of tables, never to a background thread.
+    # Positions belong to the log of tables, not to a background thread.
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     # Finite reads end here.
@@ -87,9 +87,9 @@ _READER_FIXED: dict[str, Any] = {
 
 
 def reader_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a client that only reads: defaults, then `config`, then what reading relies on.
+    """The settings of a client that only reads: defaults, then `config`, then what reading depends on.
 
-    Raises `ValueError` where `config` names no broker, or contradicts what reading relies on.
+    Raises `ValueError` if `config` names no broker, or conflicts with what reading depends on.
 
     >>> reader_config({"bootstrap.servers": "box:9092"})["fetch.queue.backoff.ms"]
     10
@@ -105,13 +105,13 @@ def reader_config(config: Mapping[str, Any]) -> dict[str, Any]:
                 f'the Kafka setting "{name}" must be {as_text(value)} here, '
                 f"not {as_text(config[name])}; leave it out"
             )
-    # It assigns itself, so what members of groups agree on doesn't concern it.
+    # It assigns partitions itself, so settings that group members agree on don't apply.
     own = {name: value for name, value in config.items() if name == "group.id" or not name.startswith(GROUP)}
     return {**_READER_DEFAULTS, **own, **_READER_FIXED}
 
 
 def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What any client takes: the settings without those of reading, of groups and of sending.
+    """The settings for any client: all except those for reading, groups and sending.
 
     >>> client_config({"bootstrap.servers": "box:9092", "fetch.min.bytes": 1, "sasl.mechanism": "PLAIN"})
     {'bootstrap.servers': 'box:9092', 'sasl.mechanism': 'PLAIN'}
@@ -120,9 +120,9 @@ def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def admin_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What an administration client takes.
+    """The settings of an administration client.
 
-    Who leads a partition is looked up in what it knows, which would be five minutes old by default.
+    It finds the leaders of partitions in cached metadata, which would be up to five minutes old by default.
     """
     return {**_CONNECTING, "topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
 
@@ -130,8 +130,9 @@ def admin_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def member_config(config: Mapping[str, Any], group_id: str, member: str = "") -> dict[str, Any]:
     """A consumer that is a member of `group_id`, commits by hand and starts where it is assigned.
 
-    `member` tells apart those of one process: a static name (``group.instance.id``) gets it as a suffix, and
-    one without any, which only queries the group's coordinator, gets no such name.
+    `member` distinguishes the members in one process: a static name (``group.instance.id``) gets it as a
+    suffix. An empty `member`, for a client that only queries the group's coordinator, removes the static
+    name.
 
     >>> config = {"bootstrap.servers": "box:9092", "group.instance.id": "box-7"}
     >>> member_config(config, "posts", "2")["group.instance.id"]
@@ -141,13 +142,13 @@ def member_config(config: Mapping[str, Any], group_id: str, member: str = "") ->
     static = group.pop("group.instance.id", None)
     if static is not None and member:
         group["group.instance.id"] = f"{static}-{member}"
-    # Of two workers that start together a broker may give the first all partitions; it hears of the second,
-    # and hands over half of them, with its next heartbeat.
+    # If two workers start together, a broker may assign all partitions to the first; it learns of the
+    # second, and gives up half of them, with its next heartbeat.
     ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     if str(group.get("group.protocol", "")).lower() == "consumer":
-        ours = {}  # the brokers decide on these, and the client refuses them
+        ours = {}  # the brokers decide these, and the client refuses them
     return {
-        # How long the messages of a partition that is added may wait to be found; five minutes by default.
+        # How long messages of an added partition may wait until it is found; five minutes by default.
         "topic.metadata.refresh.interval.ms": 10_000,
         **_CONNECTING,
         **client_config(config),
@@ -158,13 +159,13 @@ def member_config(config: Mapping[str, Any], group_id: str, member: str = "") ->
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        "check.crcs": True,  # what a broker's disk has damaged is an error, not another state
+        "check.crcs": True,  # damage on a broker's disk is an error, not different state
         "allow.auto.create.topics": False,
     }
 
 
 def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
-    """A producer that sends each message once and in order, of `largest` bytes at most."""
+    """A producer that sends each message once and in order, with messages of at most `largest` bytes."""
     sending = {k: v for k, v in config.items() if k.startswith(_SENDING) and not k.startswith("transaction")}
     return {
         **_CONNECTING,
@@ -178,5 +179,5 @@ def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """A setting's value as librdkafka spells it."""
+    """A setting's value in librdkafka's notation."""
     return str(value).lower() if isinstance(value, bool) else str(value)

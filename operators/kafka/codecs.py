@@ -1,4 +1,4 @@
-"""The records of batches, decompressed one behind the other into one buffer."""
+"""The records of batches, decompressed one after the other into one buffer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FORMATS = {1: cramjam.gzip, 3: cramjam.lz4, 4: cramjam.zstd}
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _ROOM = 16
-"""Bytes of records that are made room for by one compressed byte. Room that isn't used costs nothing."""
+"""The bytes of records allotted to one compressed byte. Unused space costs nothing."""
 
 _FAILURES = (cramjam.DecompressionError, struct.error, ValueError)
 
 
 class CorruptRecords(StreamgaugeError, ValueError):
-    """Records that can't be read; `at` is the number of their batch among those that were requested."""
+    """Records that can't be read; `at` is the number of their batch among those requested."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(why)
@@ -31,7 +31,7 @@ class CorruptRecords(StreamgaugeError, ValueError):
 
 
 def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
-    """The records of these batches (uint8, writable), and how many bytes of them each batch has.
+    """The records of these batches (uint8, writable), and the length of each batch's records.
 
     Raises `CorruptRecords` for a batch that can't be decompressed.
     """
@@ -42,7 +42,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
         try:
             length = _into(batch.body, batch.codec, data[at:])
         except _FAILURES:
-            # It may only have been too little room: the formats don't say how much they need.
+            # There may only have been too little space: the formats don't say how much they need.
             records = _alone(batch, number)
             length = len(records)
             data = np.concatenate([data[:at], records, np.empty(room, np.uint8)])
@@ -53,7 +53,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
 
 
 def _into(body: memoryview, codec: int, into: np.ndarray) -> int:
-    """Decompress to where there is room; returns the length."""
+    """Decompress into the available space; returns the length."""
     if codec == _NONE:
         into[: len(body)] = np.frombuffer(body, np.uint8)
         return len(body)
@@ -66,7 +66,7 @@ def _into(body: memoryview, codec: int, into: np.ndarray) -> int:
 
 
 def _alone(batch: RecordBatch, number: int) -> np.ndarray:
-    """The records of one batch, in as much room as they need."""
+    """The records of one batch, in as much space as they need."""
     try:
         if batch.codec == _SNAPPY:
             records = b"".join(bytes(cramjam.snappy.decompress_raw(block)) for block in _blocks(batch.body))
@@ -84,7 +84,7 @@ def _format(codec: int):
 
 
 def _blocks(body: memoryview) -> Iterator[memoryview]:
-    """Snappy as Java's clients frame it, blocks with their lengths, or a bare block as others send it."""
+    """The Snappy blocks: framed with their lengths, as Java's clients do, or a bare block, as others do."""
     if body[: len(_XERIAL)] != _XERIAL:
         yield body
         return

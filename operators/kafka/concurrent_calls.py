@@ -1,4 +1,4 @@
-"""Requests to brokers that don't wait for one another."""
+"""Concurrent requests to brokers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Result = TypeVar("Result")
 
 
 def call_for_each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """What a function gives for each item, called for all of them at the same time.
+    """Call a function for all items concurrently; returns the results in order.
 
-    Each has a thread, which logs as the caller does. All have ended before the first error, in the order of
-    the items, is raised. A caller that is interrupted doesn't wait for them: the threads end with their
-    calls or with the program.
+    Each call has a thread, which logs as the caller does. All have ended before the first error, in the order
+    of the items, is raised. An interrupted caller doesn't wait for them: the threads end with their calls or
+    with the program.
 
     >>> call_for_each(len, ["a", "bcd"])
     [1, 3]

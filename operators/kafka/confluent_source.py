@@ -1,4 +1,4 @@
-"""Reading through confluent-kafka's own `consume()`: slower, and there wherever that package is."""
+"""Reading through confluent-kafka's own `consume()`: slower, but available wherever that package is."""
 
 # ruff: noqa: D102 - the methods are those of `Source`, which documents them
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .faults import may_pass
 from .source import CORRUPT, TRUNCATED, Fault, LogPosition, NoAnswer, Poll, ReadError, TopicPartition
 
 _BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
-"""What librdkafka says of bytes that are broken, and then goes on behind them, or fetches again."""
+"""librdkafka's errors for broken bytes, after which it continues or fetches again."""
 _ANSWER_SECONDS = 10.0
 _LOOK_BACK = 1_000
-"""Offsets before a position that are read again to see that a log has what was read of it."""
+"""How many offsets before a position are reread to check that a log still has them."""
 _MOST_AT_ONCE = 10_000
-"""Messages a call of `consume()`: each is a Python object, made before the first is looked at."""
+"""The most messages per call of `consume()`: each is a Python object, all created in advance."""
 _ENDS = re.compile(r"log truncation .*end offset is (-?\d+) \(offset leader epoch (-?\d+)\)")
-"""What librdkafka says of a log that ends before what was read of it."""
+"""librdkafka's message for a log that ends before what was already read."""
 
 
 class PlainSource:
-    """A `Source` over ``Consumer.consume()``. Raises `ReadError` for settings it doesn't know."""
+    """A `Source` over ``Consumer.consume()``. Raises `ReadError` for unknown settings."""
 
     def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
         self._headers = headers
@@ -40,7 +40,7 @@ class PlainSource:
         self._start: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
         ours = {"logger": LIBRARY_LOG, "error_cb": self._remember, "check.crcs": True}
-        # By itself the library would count a truncated log from its beginning once more.
+        # By default the library would count a truncated log from its beginning again.
         self._skips_deleted = str(config.get("auto.offset.reset")) in EARLIER
         try:
             self._consumer = Consumer({**ours, **config, "auto.offset.reset": "error"})
@@ -82,8 +82,8 @@ class PlainSource:
     ) -> tuple[bool, LogPosition | None]:
         """Whether the messages before a position are of its epoch or earlier, and where those end if not.
 
-        The library asks for the ends of epochs only when a leader changes while it reads, and has no call for
-        it; so the last messages themselves are looked at.
+        The library requests the ends of epochs only when a leader changes while it reads, and has no call for
+        it; so the last messages themselves are examined.
         """
         self._consumer.assign([KafkaPartition(*where, begin)])
         end: LogPosition | None = None
@@ -104,7 +104,7 @@ class PlainSource:
                     if offset == position.offset - 1:
                         return True, None
             if time.monotonic() > deadline:
-                if at_end:  # a new leader shows all that it has once others have it too
+                if at_end:  # a new leader exposes all its messages once they are replicated
                     return False, end
                 topic, number = where
                 raise NoAnswer(f"no leader of {topic}[{number}] said where its log ends")
@@ -115,7 +115,7 @@ class PlainSource:
     def poll(self, limit: int, seconds: float) -> Poll:
         if self._closed:
             raise ReadError("this reader is closed; make a new one")
-        # One message is waited for, then what is there is fetched: `consume` waits until it has all it may.
+        # Wait for one message, then fetch what is available: `consume` waits for the full number.
         first = self._consumer.consume(1, seconds)
         rest = self._consumer.consume(min(limit, _MOST_AT_ONCE) - 1, 0) if first and limit > 1 else []
         good: list[KafkaMessage] = []
@@ -141,7 +141,7 @@ class PlainSource:
         return Poll(self._columns(good) if good else None, ends, faults)
 
     def _position_gone(self, where: TopicPartition, error: KafkaError) -> None:
-        """Skip what was deleted, if that is wanted; anything else is a fault."""
+        """Skip deleted messages if requested; otherwise report a fault."""
         if (ended := _ENDS.search(error.str())) is not None:
             end = LogPosition(*map(int, ended.groups()))
             self._faults.append(Fault(TRUNCATED, error.str(), where, end=end if min(end) >= 0 else None))
@@ -150,7 +150,7 @@ class PlainSource:
             at = self.positions([where]).get(where, self._start.get(where, 0))
             first, _ = self.watermarks(where, _ANSWER_SECONDS)
             if at < first:
-                # The library has stopped reading it, and seeks in nothing that it doesn't read.
+                # The library has stopped reading the partition, and can't seek in one that it doesn't read.
                 self._consumer.incremental_unassign([KafkaPartition(*where)])
                 self._consumer.incremental_assign([KafkaPartition(*where, first)])
                 return

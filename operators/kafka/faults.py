@@ -1,4 +1,4 @@
-"""Which of Kafka's errors pass, which mean that a membership is lost, and which are final."""
+"""Classification of Kafka's errors: temporary, loss of membership, or final."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOST = frozenset(
         KafkaError._ASSIGNMENT_LOST,
     }
 )
-"""The group has moved on: what this worker holds of its partitions is no longer its own."""
+"""Errors after which the group has moved on: this worker's results for its partitions are void."""
 
 _RIGHTS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user needs the right {right} on the topic {topic}",
@@ -60,11 +60,11 @@ _ADVICE = {
 }
 
 FINAL = frozenset(_ADVICE)
-"""Waiting and trying again won't mend these."""
+"""Errors that retrying can't fix."""
 
 
 class Refused(StreamgaugeError, KafkaException):
-    """Kafka refuses something for good; the message says what, why, and what to do.
+    """A final refusal by Kafka; the message says what was refused, why, and what to do.
 
     >>> print(refused(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "commit", group="g"))
     Kafka refuses to commit (Broker: Group authorization failed): this user needs the right READ on the \
@@ -82,21 +82,21 @@ consumer group 'g'
 
 
 def passing(error: KafkaError) -> bool:
-    """Whether trying again may help: brokers away, coordinators loading, time-outs."""
+    """Whether a retry may help: unreachable brokers, loading coordinators, timeouts."""
     return error.code() not in FINAL
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether an exception is one of Kafka's that trying again may help with."""
+    """Whether an exception is a Kafka error for which a retry may help."""
     return isinstance(error, KafkaException) and passing(error.args[0])
 
 
 def refused(
     error: KafkaError, doing: str, *, topic: str | Iterable[str] = "", group: str = "", right: str = "READ"
 ) -> KafkaException:
-    """An error that passes as it is; one that doesn't as `Refused`, in words.
+    """Return a temporary error unchanged, and a final one as `Refused` with an explanation.
 
-    `topic` (or several) and `group` are what it may be about, `right` the one that is needed on the topic.
+    `topic` (or several) and `group` are what it may concern, `right` is the permission needed on the topic.
     """
     if passing(error):
         return KafkaException(error)

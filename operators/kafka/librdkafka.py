@@ -1,4 +1,4 @@
-"""The librdkafka inside the confluent-kafka package, by its C interface: its settings, and producing in
+"""The librdkafka inside the confluent-kafka package, through its C interface: its settings, and producing in
 batches.
 """
 
@@ -14,7 +14,7 @@ _pointer, _text, _int, _size = c.c_void_p, c.c_char_p, c.c_int, c.c_size_t
 _error = _pointer  # rd_kafka_error_t, which the caller destroys
 
 ERROR_CALLBACK = c.CFUNCTYPE(None, _pointer, _int, _text, _pointer)
-"""What `rd_kafka_conf_set_error_cb` takes: called within calls of the library, by their own thread."""
+"""The type that `rd_kafka_conf_set_error_cb` accepts: called in the thread of a call to the library."""
 
 # name → (result, arguments)
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
@@ -48,7 +48,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> c.CDLL | None:
-    """The library that confluent-kafka itself uses, or None where it can't be had."""
+    """The library that confluent-kafka itself uses, or None if it can't be loaded."""
     import confluent_kafka
 
     version = confluent_kafka.libversion()[1]
@@ -60,14 +60,14 @@ def library() -> c.CDLL | None:
                 function.restype, function.argtypes = result, arguments
         except (OSError, AttributeError):
             continue
-        # Another librdkafka, such as the system's, might know other settings.
+        # Another librdkafka, such as the system's, might have other settings.
         if loaded.rd_kafka_version() == version:
             return loaded
     return None
 
 
 def _candidates() -> Iterator[Path]:
-    """The library as wheels bundle it (Linux, macOS, Windows), as it is loaded, or linked into the module."""
+    """Paths of the library: bundled in wheels (Linux, macOS, Windows), already loaded, or linked in."""
     import confluent_kafka
     from confluent_kafka import cimpl
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the log."""
+"""Errors in the log of deltas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, polled without waiting for answers."""
+"""The first and last offsets of partitions, polled without waiting for answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ANSWER_SECONDS = 10.0
 
 
 class OffsetWatch(Generic[Where]):
-    """Requests from the brokers every two seconds the offset after each partition's last committed message.
+    """Requests the offset after each partition's last committed message every two seconds.
 
-    `begins` and `ends` are the latest answers; a partition that no broker has answered for is not in them.
-    `high_watermarks` are the offsets after the last messages, those of open transactions included.
+    `begins` and `ends` are the latest answers; a partition without an answer is missing. `high_watermarks`
+    are the offsets after the last messages, those of open transactions included.
     """
 
     def __init__(self, client: AdminClient, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,7 +34,7 @@ class OffsetWatch(Generic[Where]):
         self.high_watermarks: dict[Where, int] = {}
 
     def poll(self, places: Collection[Where]) -> None:
-        """Take in answers, and ask about these partitions when it is time."""
+        """Process answers, and request the offsets of these partitions when it is time."""
         for known, answers in self._requests:
             for where in [where for where, answer in answers.items() if answer.done()]:
                 try:

@@ -1,4 +1,4 @@
-"""A message on its way to Kafka, and how one that is too large gets there."""
+"""A message to be sent to Kafka, and shortening messages that are too large."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 ANY_PARTITION = -1
 
 _LEAST = 1_000
-"""Bytes of a message that is never cut further."""
+"""Messages of this many bytes are not shortened further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send; the partition is chosen by its key's hash where it is `ANY_PARTITION`.
+    """A message to send; if the partition is `ANY_PARTITION`, its key's hash determines it.
 
-    `may_be_cut` says that it may lose bytes rather than be refused for its size, `is_row` that it is a row
-    that is sent on, which nobody who reads it can know again.
+    `may_be_cut` means that it may be shortened rather than be refused for its size, `is_row` that it is a
+    forwarded row, whose duplicates readers can't recognise.
     """
 
     topic: str
@@ -33,7 +33,7 @@ class Outgoing:
         return len(self.value or b"") + len(self.key or b"")
 
     def cut(self, limit: int) -> Outgoing:
-        """The same with at most `limit` bytes; the header `cut` says how many the value had."""
+        """The same message with at most `limit` bytes; the header `cut` has the value's original length."""
         key = self.key and self.key[: limit // 2]
         value = self.value and self.value[: limit - len(key or b"")]
         headers = list(self.headers)
@@ -43,9 +43,9 @@ class Outgoing:
 
 
 def shorter(messages: Sequence[Outgoing]) -> list[Outgoing] | None:
-    """The messages with the largest that may be cut at a quarter of their bytes; None if none may be.
+    """The messages with the largest one that may be cut reduced to a quarter; None if none may be cut.
 
-    For a topic that refuses a message for its size, and whose limit nobody may have the right to know.
+    For a topic that refuses a message because of its size, if the user may not read the topic's limit.
 
     >>> letter = Outgoing("dead", 0, b"x" * 4_000, [("reason", b"not JSON")], may_be_cut=True)
     >>> [found] = shorter([letter])

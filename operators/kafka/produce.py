@@ -1,4 +1,4 @@
-"""Messages handed to a producer, and what became of those that it could not deliver."""
+"""Passing messages to a producer, and handling those that it could not deliver."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .outgoing_message import Outgoing, shorter
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 CONNECT_SECONDS = 0.1
-"""How long a new producer gets to connect.
+"""How long to let a new producer connect.
 
-A producer that sends no message twice first fetches an id from a broker. If the library has no connection at
-that moment, it tries again half a second later, and the first message waits as long.
+An idempotent producer first requests an id from a broker. If the library has no connection at that moment, it
+retries half a second later, and the first message waits as long.
 """
 
 
 def connected_producer(config: Mapping[str, Any]) -> Producer:
-    """A producer that has had a moment to connect."""
+    """A producer that has had time to connect."""
     producer = Producer(dict(config), logger=LIBRARY_LOG)
     time.sleep(CONNECT_SECONDS)
     return producer
@@ -55,10 +55,10 @@ def produce(
 
 
 def flush(producer: Producer, seconds: float, failed: Callable[[], bool]) -> bool:
-    """Wait until all messages are accepted, or `failed()`; whether all of them were accepted in time.
+    """Wait until all messages are accepted, or `failed()`; returns whether all were accepted in time.
 
-    The library's own `flush`, commit and abort wait for the messages behind one that was refused, which it
-    may never send: all of their time is lost. The producer is of no more use then.
+    The library's own `flush`, commit and abort wait for the messages behind a refused one, which it may never
+    send, until their full timeout. After a failure the producer must be discarded.
     """
     until = time.monotonic() + seconds
     while len(producer) and not failed() and time.monotonic() < until:
@@ -67,24 +67,24 @@ def flush(producer: Producer, seconds: float, failed: Callable[[], bool]) -> boo
 
 
 class Faults:
-    """What the messages of one attempt failed with, so far as waiting won't mend it."""
+    """The final errors of the messages in one attempt."""
 
     def __init__(self, messages: Sequence[Outgoing]) -> None:
         self.error: KafkaError | None = None
         self._topics: Iterable[str] = {message.topic for message in messages}
 
     def record(self, error: KafkaError | None, message: Message) -> None:
-        """The outcome of a message, as a producer reports it."""
+        """Record the outcome of a message, as a producer reports it."""
         if error is not None and not passing(error) and self.error is None:
             self.error, self._topics = error, [message.topic() or ""]
 
     def mended(self, messages: Sequence[Outgoing]) -> list[Outgoing] | None:
-        """The messages to try instead, if they failed for their size and some may be cut; else None."""
+        """Shortened messages to try instead, if they failed for their size and some may be cut; else None."""
         if self.error is None or self.error.code() not in _TOO_LARGE:
             return None
         return shorter(messages)
 
     def exception(self, error: KafkaError, group: str = "") -> KafkaException:
-        """What to raise where an attempt failed with `error`: what its messages failed with says more."""
+        """The exception for an attempt that failed with `error`; its messages' errors are more specific."""
         cause = self.error or error
         return refused(cause, "take a message", topic=sorted(self._topics), group=group, right="WRITE")

@@ -1,10 +1,10 @@
-"""kafka-python's client, without what it copies: answers of megabytes are what a stream reads.
+"""kafka-python's client with less copying, because a stream reads responses of megabytes.
 
-By itself it takes 4 KB at a time from a socket, joins them, and copies each answer three times more before
-it looks into it, into memory that the system must clear first. Here a socket's bytes go into the place where
-they are read, one buffer a connection. Brokers that come back at other addresses are found too (KIP-899). Of
-the package's inside two methods are overridden, and one each of two objects that it makes; a test names them
-(`tests/operators/kafka/test_raw_fetcher.py`).
+By itself it reads 4 KB at a time from a socket, joins these, and copies each response three times before it
+parses it, into memory that the system must clear first. Here a socket's bytes are received where they are
+parsed, with one buffer per connection. Brokers that return at other addresses are found as well (KIP-899).
+Two internal methods of the package are overridden, and one each of two objects that it creates; a test names
+them (`tests/operators/kafka/test_raw_fetcher.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kafka.protocol.frame import KafkaBytes
 
 _SIZE = struct.Struct(">i")
 _LARGE = 64 << 10
-"""Answers of more bytes than these are read where they were received: those to fetches, and those about many
-partitions. What kafka-python wants as bytes, a broker's versions, is never so long."""
+"""Larger responses are parsed where they were received: those to fetches, and those about many partitions.
+The response that kafka-python needs as bytes, a broker's versions, is never this long."""
 
 
 class RawClient(KafkaNetClient):
-    """What `KafkaConsumer` takes as its ``kafka_client``."""
+    """The ``kafka_client`` to pass to `KafkaConsumer`."""
 
     def __init__(self, **configs: Any) -> None:
         net = NetworkSelector(**configs)
@@ -37,9 +37,9 @@ class RawClient(KafkaNetClient):
 
 class _Connections(KafkaConnectionManager):
     def least_loaded_node(self) -> Any:
-        """Whom to ask who leads what: a broker, or once all have failed one of ``bootstrap.servers``.
+        """The broker to ask for metadata; once all known ones have failed, one of ``bootstrap.servers``.
 
-        By itself the client only tries again those that it knows, which may have come back elsewhere.
+        By default the client only retries brokers that it knows, which may have returned at other addresses.
         """
         known = [broker.node_id for broker in self.cluster.brokers()]
         if all(node in self._backoff and node not in self._conns for node in known):
@@ -56,25 +56,25 @@ class _Connections(KafkaConnectionManager):
 
 
 class Large:
-    """A large answer, as kafka-python reads one: what is small as bytes, and the rest where it lies."""
+    """A large response, as kafka-python reads it: small parts as bytes, the rest in place."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
         self._at = 0
 
     def read(self, n: int | None = None) -> bytes | memoryview:
-        """The next `n` bytes, or all that are left: these only until the next answer comes."""
+        """The next `n` bytes, or all that are left; valid until the next response arrives."""
         begin = self._at
         self._at = len(self._data) if n is None else min(begin + n, len(self._data))
         return self._data[begin:] if n is None else bytes(self._data[begin : self._at])
 
     def seek(self, at: int) -> None:
-        """Go on reading from there."""
+        """Continue reading at `at`."""
         self._at = at
 
 
 class Answers:
-    """What a connection receives: answers, each with its length in four bytes before it."""
+    """The receiving side of a connection: responses, each preceded by its length in four bytes."""
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -88,11 +88,11 @@ class Answers:
         self._filled = 0
 
     def receive(self) -> tuple[bytes | memoryview, Exception | None]:
-        """What the socket has now, and what is wrong with it."""
+        """Receive what the socket has now; also returns an error, if any."""
         if self._parser is None:
             self._parser = self._transport._protocol.parser
             self._parser.receive_bytes = self.split
-        if not self._plain:  # of TLS no more than 16 KB are ever there at once
+        if not self._plain:  # TLS never has more than 16 KB available
             return self._taken()
         into = self._beside if self._open is None else self._open[self._filled :]
         try:
@@ -104,7 +104,7 @@ class Answers:
         return into[:n], None if n else KafkaConnectionError("socket disconnected")
 
     def split(self, data: bytes | memoryview) -> list[Any]:
-        """The answers that end with these bytes. Raises what kafka-python raises for one that is broken."""
+        """The responses that these bytes complete. Raises what kafka-python raises for a broken one."""
         data = memoryview(data)
         answers = []
         while len(data):
@@ -123,14 +123,14 @@ class Answers:
         return answers
 
     def _begin(self, data: memoryview) -> memoryview:
-        """Take the length of the next answer from these bytes, as far as they have it; gives the rest."""
+        """Read the next response's length from these bytes, as far as present; returns the rest."""
         missing = _SIZE.size - len(self._length)
         self._length += data[:missing]
         if len(self._length) == _SIZE.size:
             (size,) = _SIZE.unpack(self._length)
             self._parser._validate_frame_size(size)
             if size > len(self._room):
-                # NumPy asks the system for large pages, and doesn't fill them.
+                # NumPy requests large pages from the system, and doesn't fill them.
                 self._room = np.empty(size + size // 8, np.uint8).data
             self._length, self._open, self._filled = b"", self._room[:size], 0
         return data[missing:]

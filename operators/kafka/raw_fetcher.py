@@ -1,9 +1,9 @@
-"""kafka-python's fetcher, handing over record batches as they came instead of an object a message.
+"""kafka-python's fetcher, returning record batches as they arrive instead of an object per message.
 
-It keeps what a client needs years for: leader epochs, fetch sessions, followers, throttling, TLS and SASL.
-Of its inside we use `Fetcher.PartitionRecords`, which it makes of each partition's answer and asks for
-records, and the four methods overridden below. The package's minor version is pinned, and a test names all
-that is used of it.
+It provides what would take years to write: leader epochs, fetch sessions, followers, throttling, TLS and
+SASL. We use its internal `Fetcher.PartitionRecords`, which it creates for each partition's response and asks
+for records, and override the four methods below. The package's minor version is pinned, and a test names
+everything that is used.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from .record_kernel import aborts
 from .source import CORRUPT, TRUNCATED, Fault, LogPosition, TopicPartition
 
 TRANSPORT = -195
-"""librdkafka's number for a connection that was lost or could not be made."""
+"""librdkafka's code for a connection that was lost or could not be established."""
 _UNKNOWN_TOPIC = 3
 _SAID = "the broker itself says so"
 _CUT = "it says that it is longer than the whole that the broker sent"
 
 
 class Fetched(NamedTuple):
-    """One step of a partition: a batch, whole or broken, or nothing but a new place to go on from.
-
-    `epoch` is that of the leader who wrote it, where it is known.
+    """One step of a partition: a batch, whole or broken, or only a new offset to continue from. `epoch` is
+    the epoch of the leader that wrote it, if known.
     """
 
     where: TopicPartition
@@ -42,17 +41,17 @@ class Fetched(NamedTuple):
 
 
 def ended_at(answer: Any) -> LogPosition | None:
-    """Where an epoch ends, by an answer to OffsetForLeaderEpoch; None if the leader doesn't know."""
+    """The end of an epoch, from a response to OffsetForLeaderEpoch; None if the leader doesn't know it."""
     if answer.end_offset < 0 or answer.leader_epoch is None or answer.leader_epoch < 0:
         return None
     return LogPosition(answer.end_offset, answer.leader_epoch)
 
 
 class RawRecords:
-    """A partition's answer to one fetch, as `Fetcher` wants it: truthy until `take` has given all.
+    """A partition's response to one fetch, as `Fetcher` requires it: truthy until `take` has returned all.
 
-    `end` is the offset before which all of it lies, where that is known; `inside` says whether its first
-    batch may begin before the offset that was requested; `edge` is the offset after its last whole batch.
+    `end` is the offset before which all of it lies, if known; `inside` says whether its first batch may begin
+    before the requested offset; `edge` is the offset after its last complete batch.
     """
 
     def __init__(
@@ -91,9 +90,9 @@ class RawRecords:
             self._on_drain(self)
 
     def take(self, n: int | None = None) -> list[Fetched]:
-        """All of it: batches that hold messages one may see, broken ones, and the places after all others."""
+        """All of it: batches with visible messages, broken ones, and only the next offsets for all others."""
         where = (self.topic_partition.topic, self.topic_partition.partition)
-        # Reading may have been sent elsewhere by ``auto.offset.reset``.
+        # ``auto.offset.reset`` may have moved the position.
         fetched = [Fetched(where, self.next_fetch_offset, None)]
         for batch in batches(self._data, self.next_fetch_offset, self.end, self.inside):
             self.next_fetch_offset = batch.next_offset
@@ -117,21 +116,21 @@ class RawRecords:
 
 
 class Damaged(RawRecords):
-    """An answer without a single batch, where one should be: nothing says where the next one begins."""
+    """A response without a batch, although there should be one: nothing shows where the next one begins."""
 
     def __init__(self, fetch_offset: int, tp: KafkaPartition, data: bytes, why: str) -> None:
         super().__init__(fetch_offset, tp, MemoryRecords(data))
         self._broken = BrokenBatch(fetch_offset, fetch_offset, why, data)
 
     def take(self, n: int | None = None) -> list[Fetched]:
-        """What is broken, and no way on."""
+        """The broken part, without a position to continue from."""
         self.drain()
         where = (self.topic_partition.topic, self.topic_partition.partition)
         return [Fetched(where, self.next_fetch_offset, self._broken)]
 
 
 class RawFetcher(Fetcher):
-    """A `Fetcher` of `RawRecords` that also remembers where partitions end and what went wrong."""
+    """A `Fetcher` of `RawRecords` that also records the ends of partitions and errors."""
 
     PartitionRecords = RawRecords
 
@@ -163,15 +162,15 @@ class RawFetcher(Fetcher):
             before = self._before.get(where)
             records.end = self.ends.get(where)
             records.inside = before is None or before.edge != completed_fetch.fetched_offset
-            # An answer without a whole batch doesn't change what the position is one of.
+            # A response without a complete batch doesn't change which epoch the position belongs to.
             records.leader_epoch = self._subscriptions.assignment[place].position.leader_epoch
             self._before[where] = records
         return records
 
     def _handle_offset_for_leader_epoch_response(self, response: Any, positions: Any) -> Any:
-        """Remember logs that were truncated, whose partitions are not fetched until they are seeked in.
+        """Record truncated logs; their partitions are not fetched until a seek.
 
-        By itself it would go on from elsewhere, or from there, and only say so.
+        By default it would continue from another offset, or from there, and only log it.
         """
         for topic in response.topics:
             for partition in list(topic.partitions):

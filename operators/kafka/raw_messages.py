@@ -16,9 +16,9 @@ from .record_kernel import Columns, columns, split_headers
 
 
 def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messages:
-    """The messages of these batches, of each those from an offset on: a batch may begin before it.
+    """The messages of these batches, each from an offset on, because a batch may begin before it.
 
-    Values stay where decompression left them. Raises `CorruptRecords` naming the first batch that is broken.
+    Values stay where they were decompressed. Raises `CorruptRecords` naming the first broken batch.
     """
     batches = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
     data, rows = columns(batches)
@@ -48,14 +48,14 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
 
 
 def _stretches(steps: list[Fetched], counts: list[int]) -> tuple[tuple[int, int], ...]:
-    """Where messages of one partition lie side by side."""
+    """The ranges of messages from one partition."""
     ends = [0, *itertools.accumulate(counts)]
     edges = [at for at in range(1, len(steps)) if steps[at].where != steps[at - 1].where]
     return tuple((ends[low], ends[high]) for low, high in itertools.pairwise([0, *edges, len(steps)]))
 
 
 def _strings(data: np.ndarray, at: np.ndarray, length: np.ndarray) -> pa.LargeBinaryArray:
-    """Byte strings that lie in `data`, as an array of their own; a length of −1 is null."""
+    """Byte strings in `data`, copied to an array of their own; a length of −1 is null."""
     null = length < 0
     if null.all():
         return pa.nulls(len(at), pa.large_binary())
@@ -68,7 +68,7 @@ def _strings(data: np.ndarray, at: np.ndarray, length: np.ndarray) -> pa.LargeBi
 
 
 def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray:
-    """Every record's headers; `counts` are the records of each batch."""
+    """Every record's headers; `counts` are the numbers of records in each batch."""
     ends = np.zeros(len(rows.offset) + 1, np.int32)
     np.cumsum(rows.header_count, out=ends[1:])
     spans = np.empty((4, ends[-1]), np.int64)
@@ -83,8 +83,8 @@ def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray
 
 
 def header_names(names: pa.BinaryArray) -> pa.StringArray:
-    """Headers' names as text. What is not UTF-8 in them, which no client should send, is replaced: one
-    message must not end the stream.
+    """The names of headers as text. Invalid UTF-8 in them, which no client should send, is replaced: a
+    single message must not end the stream.
     """
     try:
         return names.cast(pa.string())

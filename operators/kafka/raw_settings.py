@@ -1,4 +1,4 @@
-"""librdkafka's settings, as users know them, in the words of the client that reads raw record batches."""
+"""Translation of librdkafka's settings, which users know, to those of the raw record batch client."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 _RESET = {"earliest": "earliest", "smallest": "earliest", "beginning": "earliest", "error": "none"}
 _RESET |= dict.fromkeys(("latest", "largest", "end"), "latest")
 _OF_OTHERS = (
-    # Groups, sending, statistics and librdkafka's own machinery: nothing that reading needs.
+    # Groups, sending, statistics and librdkafka internals: not needed for reading.
     *("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.", "max.poll.", "consume."),
     *("enable.", "auto.commit.", "offset.store.", "queued.", "fetch.queue.", "fetch.error.", "check.crcs"),
     *("acks", "request.", "batch.", "compression.", "delivery.", "linger.", "message.", "queue.", "retries"),
@@ -74,7 +74,7 @@ _TLS = (
 
 
 def raw_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The reading client's settings. Raises `ReadError` naming one that it has no counterpart of.
+    """The reading client's settings. Raises `ReadError` naming a setting without a counterpart.
 
     >>> raw_settings({"bootstrap.servers": "box:9092", "fetch.wait.max.ms": 50, "session.timeout.ms": 9000})
     {'bootstrap_servers': ['box:9092'], 'fetch_max_wait_ms': 50}
@@ -111,7 +111,7 @@ def _check_sasl(settings: Mapping[str, Any]) -> None:
 
 
 def ahead_bytes(config: Mapping[str, Any]) -> int:
-    """How many bytes may be fetched and not worked on yet, of all brokers together; 64 MiB unless set.
+    """How many bytes may be fetched and not processed yet, for all brokers together; by default 64 MiB.
 
     >>> ahead_bytes({"queued.max.messages.kbytes": 8192})
     8388608
@@ -128,17 +128,17 @@ class _Tokens(AbstractTokenProvider):
         self._token: tuple[Any, ...] = ()
 
     def token(self) -> str:
-        """A token that is valid now."""
+        """A currently valid token."""
         self._token = self._callback(self._config)
         return str(self._token[0])
 
     def extensions(self) -> dict[str, str]:
-        """What goes with the last token."""
+        """The extensions of the last token."""
         return {str(name): str(value) for name, value in dict(*self._token[3:4]).items()}
 
 
 def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
-    """What TLS relies on. Raises `ReadError` for files that can't be read."""
+    """The TLS context. Raises `ReadError` for files that can't be read."""
     try:
         context = ssl.create_default_context(**_authorities(config))
         if location := config.get("ssl.crl.location"):
@@ -157,7 +157,7 @@ def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _authorities(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Whom to trust: those that are named and nobody else; the system's only if none are."""
+    """The trusted authorities: only those that are named, or the system's if none are."""
     authorities: dict[str, Any] = {}
     location = str(config.get("ssl.ca.location") or "probe")
     if location != "probe":
@@ -172,7 +172,7 @@ def _identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     parts = [_pem(config, "ssl.key"), _pem(config, "ssl.certificate")]
     if not parts[1]:
         return
-    # Python reads them from files alone; this one only its owner can read, and it goes at once.
+    # Python only reads them from files; only the owner can read this one, and it is deleted at once.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write("\n".join(parts))
         file.flush()
@@ -180,6 +180,6 @@ def _identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
 
 
 def _pem(config: Mapping[str, Any], name: str) -> str:
-    """What a pair of settings gives, a text or a file's."""
+    """The value of a pair of settings: a text, or the content of a file."""
     location = config.get(f"{name}.location")
     return str(config.get(f"{name}.pem") or "") if not location else Path(location).read_text()

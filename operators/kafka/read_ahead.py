@@ -1,4 +1,4 @@
-"""Reading ahead: a thread reads the next batches while their owner works on the last one."""
+"""Reading ahead: a thread reads the next batches while their owner processes the last one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _Result = tuple[Messages | None, dict[TopicPartition, int], dict[TopicPartition,
 
 
 class ReadAhead:
-    """The batches of a `Reader`, the next one read before it is requested.
+    """The batches of a `Reader`; the next one is read before it is requested.
 
-    Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch
-    ahead is best: what comes while the owner is busy makes the next one longer, which costs less a message.
-    The reader is this object's own until `close`; positions are those of what was returned, not of what was
-    read.
+    Reading, decompressing and gathering don't need the GIL, so they run in parallel with decoding and
+    sketching. Reading one batch ahead is best: what arrives while the owner is busy makes the next batch
+    longer, which costs less per message. This object owns the reader until `close`; positions are those of
+    what was returned, not of what was read.
     """
 
     def __init__(self, reader: Reader, max_messages: int) -> None:
@@ -36,7 +36,7 @@ class ReadAhead:
         self._thread.start()
 
     def read(self, timeout: float) -> Messages | None:
-        """The next messages; None after `timeout` seconds or less without. Raises what reading raised."""
+        """The next messages; None after at most `timeout` seconds without any. Raises what reading raised."""
         try:
             result = self._results.get(timeout=timeout)
         except queue.Empty:
@@ -47,7 +47,7 @@ class ReadAhead:
         return messages
 
     def positions(self) -> dict[TopicPartition, int]:
-        """For each partition the offset after everything that was returned; see `Reader.positions`."""
+        """The offset after everything that was returned, for each partition; see `Reader.positions`."""
         return self._positions
 
     def epochs(self) -> dict[TopicPartition, int]:
@@ -55,7 +55,7 @@ class ReadAhead:
         return self._epochs
 
     def close(self) -> None:
-        """Give the reader back; what was read and not returned is dropped."""
+        """Release the reader; what was read and not returned is dropped."""
         self._closing.set()
         self._thread.join()
 

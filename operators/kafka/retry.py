@@ -1,8 +1,8 @@
-"""Waiting for Kafka to come back: said once, paused between tries, given up only when a stop is requested.
+"""Waiting for Kafka to return: logged once, with pauses between attempts, given up only on a requested stop.
 
-A call that is simply tried again is left to `tenacity` (`topics`, `spark_udafs.kafka`). Here the wait is not
-one call: a delivery goes through several; some are waited for without failing (`still`), it begins
-again elsewhere than where it failed, and a requested stop ends it whatever it does.
+A call that is simply repeated is left to `tenacity` (`topics`, `spark_udafs.kafka`). Here the wait is not a
+single call: a delivery consists of several, some are waited for without failing (`still`), it resumes
+elsewhere than where it failed, and a requested stop ends it whatever it does.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ log = logging.getLogger("streamgauge.kafka")
 
 _PAUSE_SECONDS = 0.2
 _LAST_SECONDS = 5.0
-"""How long a worker that is stopping still tries to deliver what it holds."""
+"""How long a stopping worker still tries to deliver what it holds."""
 
 
 class Stopped(StreamgaugeError):
-    """Stopped before everything was delivered; nothing of it is committed, and it will be read again."""
+    """Stopped before everything was delivered; nothing of it is committed, and it will be reread."""
 
 
 class Retry:
-    """One wait, for `what`: `failed` before each new try, `done` after the one that worked."""
+    """One wait, for `what`: call `failed` before each new attempt, `done` after the successful one."""
 
     def __init__(self, what: str, stopping: Callable[[], bool]) -> None:
         self._what = what
@@ -38,14 +38,14 @@ class Retry:
         self._stop_seen: float | None = None
 
     def failed(self, error: KafkaException) -> None:
-        """Wait a little. Raises `error` again if waiting won't mend it, and `Stopped` on a requested stop."""
+        """Pause. Raises `error` again if it can't be retried, and `Stopped` on a requested stop."""
         if not passing(error.args[0]):
             raise error
         self.still(error.args[0].str())
         time.sleep(_PAUSE_SECONDS)
 
     def still(self, why: str) -> None:
-        """It isn't done yet. Raises `Stopped` some seconds after the worker's stop was requested."""
+        """Report that it isn't done yet. Raises `Stopped` some seconds after a stop was requested."""
         why = without_secrets(why)
         if self._reason is None:
             log.warning("waiting to %s: %s", self._what, why)
@@ -57,7 +57,7 @@ class Retry:
                 raise Stopped(f"stopped while waiting to {self._what}: {why}")
 
     def done(self) -> None:
-        """It worked."""
+        """Report success."""
         if self._reason is not None:
             log.warning("managed to %s; continuing", self._what)
             self._reason = None

@@ -1,4 +1,4 @@
-"""What is wrong with a client's security settings, in the broker's words and with the setting to look at."""
+"""Explanations of a client's security errors: the broker's message, and the setting to check."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .faults import Refused
 
 _PROBE_SECONDS = 1.0
 _OTHER_MECHANISM = 33
-"""The protocol's UNSUPPORTED_SASL_MECHANISM."""
+"""The protocol's error code UNSUPPORTED_SASL_MECHANISM."""
 _ADVICE = (
-    # In order: the first whose words occur in the error is what to look at.
+    # In order: the first entry whose words occur in the error says what to check.
     (
         "connecting to a PLAINTEXT",
         "security.protocol, which says TLS, and the port: the brokers speak none there",
@@ -43,15 +43,15 @@ _ADVICE = (
 )
 _OF_SECURITY = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
 _NO_TOKEN_NOW = re.compile(r"OAUTHBEARER token: .*([Cc]onnect|resolve|[Tt]imed? ?out)")
-"""An identity provider that is unreachable, as a broker may be: waiting mends it."""
+"""An identity provider that is unreachable, as a broker may be: retrying can help."""
 _OF_TLS = re.compile(r"SSL handshake failed|SSL routines|connecting to a (PLAINTEXT|SSL)")
 
 
 def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) -> Refused | None:
-    """The error of ours for the first of a client's faults that is one of its security settings, if any is.
+    """The error for the first of a client's faults that a security setting causes, if any.
 
-    A client that speaks no TLS to a port that does, or doesn't log in where it must, is told nothing but that
-    its connection ended, so the port is tried.
+    A client without TLS on a TLS port, or without a required login, only sees that its connection ended, so
+    the port is probed.
     """
     down = False
     for fault in faults:
@@ -70,7 +70,7 @@ def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) ->
 
 
 def refused_settings(error: KafkaException, config: Mapping[str, Any]) -> KafkaException:
-    """The error of ours for security settings that no client can be made with; any other error as it is."""
+    """The error for security settings with which no client can be created; other errors unchanged."""
     said = error.args[0].str()
     return _refused(said, config) if re.search(r"ssl\.|sasl\.|SASL", said) else error
 
@@ -96,8 +96,8 @@ def _in_tls(connection: socket.socket) -> ssl.SSLSocket:
 
 
 def _logins(address: str, tls: bool) -> str:
-    """The mechanisms of SASL that a port wants a client to log in by; empty if it wants none."""
-    # A SaslHandshake, version 1, of a mechanism that doesn't exist: the answer lists those that do.
+    """The SASL mechanisms that a port accepts for login; empty if it requires no login."""
+    # A SaslHandshake, version 1, for a mechanism that doesn't exist: the response lists those that do.
     request = struct.pack(">hhih4s", 17, 1, 0, 4, b"none") + struct.pack(">h4s", 4, b"NONE")
     try:
         with _connected(address) as plain, _in_tls(plain) if tls else plain as connection:
@@ -115,7 +115,7 @@ def _logins(address: str, tls: bool) -> str:
 
 
 def _speaks_tls(address: str) -> bool:
-    """Whether a port answers to the beginning of TLS."""
+    """Whether a port responds to the start of a TLS handshake."""
     try:
         with _connected(address) as connection, _in_tls(connection):
             return True

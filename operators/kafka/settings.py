@@ -1,6 +1,6 @@
-"""A user's Kafka settings, looked at where a stream is defined and not when a client fails on them.
+"""Validation of a user's Kafka settings when a stream is defined, not when a client fails on them.
 
-librdkafka itself says which names and values it takes, so that each version is held to its own.
+librdkafka itself reports which names and values it accepts, so each version is checked by its own rules.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .fixed_settings import check_fixed
 from .librdkafka import library
 
 _UNKNOWN = -2
-# Of confluent-kafka's own, not librdkafka's; a library of plug-ins would be loaded by the look at it.
+# Settings of confluent-kafka, not librdkafka; checking a plug-in library would load it.
 _UNCHECKED = ("logger", "plugin.library.paths", "default.topic.config")
 
 
 def check_settings(config: Mapping[str, Any], obeyed: Collection[str] = ()) -> None:
-    """Raises `ValueError` that names the first setting librdkafka doesn't know, or whose value it refuses.
+    """Raise `ValueError` for the first setting that librdkafka doesn't know or whose value it refuses.
 
-    Also refused is one that a stream decides itself (`fixed_settings`), but for those `obeyed`. Where the
-    library can't be queried, its clients say so themselves when they start.
+    Settings that a stream controls (`fixed_settings`) are refused as well, except those in `obeyed`. If the
+    library can't be queried, its clients report errors when they start.
 
     >>> check_settings({"security.protocol": "SASL_SSL", "sasl.usernmae": "me"})
     Traceback (most recent call last):
@@ -53,7 +53,7 @@ def check_settings(config: Mapping[str, Any], obeyed: Collection[str] = ()) -> N
 
 
 def servers(given: str | Sequence[str]) -> str:
-    """The brokers' addresses as librdkafka takes them, from one text or from a list.
+    """The brokers' addresses in librdkafka's notation, from a string or a list.
 
     >>> servers(["one:9092", "two:9092"])
     'one:9092,two:9092'
@@ -73,7 +73,7 @@ def _meant(name: str) -> str:
 
 @cache
 def _names() -> list[str]:
-    """All settings' names, from the table that the library prints; none where it can't be had."""
+    """The names of all settings, from the table that the library prints; empty if it can't be loaded."""
     rd = library()
     try:
         libc, show = c.CDLL(None), rd.rd_kafka_conf_properties_show  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What a way of reading Kafka gives the reader: batches, ends and faults."""
+"""The interface between a Kafka client and the reader: batches, ends and faults."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TopicPartition = tuple[str, int]
 """A topic's name and a partition's number."""
 
 EARLIEST, LATEST = -2, -1
-"""Where a partition begins and where it ends now, in place of an offset."""
+"""Stand for a partition's beginning and its current end, in place of an offset."""
 
 
 class ReadError(StreamgaugeError, RuntimeError):
-    """Kafka can't give what was requested, and waiting won't mend it; the message says why and what to do."""
+    """Kafka can't return what was requested, and waiting won't help; the message says why and what to do."""
 
 
 class NoAnswer(ReadError):
@@ -24,7 +24,7 @@ class NoAnswer(ReadError):
 
 
 class PositionGone(ReadError):
-    """An offset is not there; `lost` says which, without what to do."""
+    """An offset that no longer exists; `lost` says which, without advice."""
 
     def __init__(self, lost: str) -> None:
         super().__init__(
@@ -37,9 +37,9 @@ class PositionGone(ReadError):
 
 
 class LogTruncated(ReadError):
-    """A log ends before what was read of it: its broker has lost messages, as after an unclean election.
+    """A log ends before what was already read: its broker has lost messages, as after an unclean election.
 
-    Messages of `where` were read up to `offset`; the log has the same ones up to `end` only (None: its leader
+    Messages of `where` were read up to `offset`; the log has the same ones only up to `end` (None: its leader
     doesn't know how far), written by leaders up to the epoch `epoch`.
     """
 
@@ -60,20 +60,20 @@ class LogTruncated(ReadError):
 
 
 class CorruptError(ReadError):
-    """Bytes on a broker are not messages, and the reader was not set to skip such."""
+    """A broker's bytes are not messages, and the reader was not set to skip them."""
 
 
 TRUNCATED = -139
-"""librdkafka's number for a log that ends before what was read of it (``_LOG_TRUNCATION``)."""
+"""librdkafka's code for a log that ends before what was already read (``_LOG_TRUNCATION``)."""
 
 CORRUPT = 2
-"""Kafka's number for messages whose bytes are broken (``CORRUPT_MESSAGE``)."""
+"""Kafka's code for messages with broken bytes (``CORRUPT_MESSAGE``)."""
 
 
 class LogPosition(NamedTuple):
     """An offset up to which a partition was read, and the epoch of the leader whose log it was; −1: unknown.
 
-    A leader that was elected later tells by the epoch whether its log has all messages before the offset.
+    A leader elected later can tell from the epoch whether its log has all messages before the offset.
     """
 
     offset: int
@@ -81,21 +81,21 @@ class LogPosition(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """An error that librdkafka reports: its code (``rd_kafka_resp_err_t``), its words, and where."""
+    """An error that librdkafka reports: its code (``rd_kafka_resp_err_t``), its message, and its location."""
 
     code: int
     text: str
     where: TopicPartition | None = None
     fatal: bool = False
     end: LogPosition | None = None
-    """Where the log ends that has lost what was read of it, if its leader knows."""
+    """The end of a truncated log, if its leader knows it."""
 
 
 class Poll(NamedTuple):
-    """What one look at the queue gave.
+    """The result of one poll of the queue.
 
-    `ends` are partitions read to their end, with the offset that the next message will have at least. Where
-    broken batches are skipped, `messages` may be none but a range of offsets that was (`Messages.broken`).
+    `ends` are partitions read to their end, with the lowest possible offset of their next message. If broken
+    batches are skipped, `messages` may contain only a range of offsets (`Messages.broken`).
     """
 
     messages: Messages | None
@@ -112,31 +112,31 @@ class Source(Protocol):
     def truncated(
         self, positions: Mapping[TopicPartition, LogPosition], seconds: float
     ) -> dict[TopicPartition, LogPosition | None]:
-        """Those of these partitions whose logs end before the position, and where, if that is known.
+        """Those of these partitions whose logs end before the position, and where, if known.
 
-        Before `assign` only. Raises `ReadError` without an answer.
+        Call it only before `assign`. Raises `ReadError` without an answer.
         """
 
     def epochs(self) -> dict[TopicPartition, int]:
-        """The leader's epoch of what was read last of each partition, where it is known."""
+        """The leader epoch of what was last read from each partition, if known."""
 
     def poll(self, limit: int, seconds: float) -> Poll:
-        """At most `limit` messages, as soon as there are any, else nothing after some `seconds`."""
+        """At most `limit` messages, as soon as there are any, else nothing after `seconds`."""
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset of those partitions that anything was read from, control records included."""
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch no more of these for now."""
+        """Stop fetching these for now."""
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on with these where `poll` left them."""
+        """Resume these partitions at the position of the last `poll`."""
 
     def partitions(self, topic: str, seconds: float) -> list[int] | None:
         """A topic's partitions, or None if there is no such topic. Raises `ReadError` without an answer."""
 
     def watermarks(self, partition: TopicPartition, seconds: float) -> tuple[int, int]:
-        """A partition's first offset and the one after its last. Raises `ReadError` without an answer."""
+        """A partition's first offset and its end. Raises `ReadError` without an answer."""
 
     def close(self) -> None:
-        """Let go of everything; twice does no harm."""
+        """Close all connections; may be called twice."""

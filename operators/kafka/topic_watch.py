@@ -1,4 +1,4 @@
-"""Topics that must stay what they were while a run goes on: the same topic by its id, with all partitions."""
+"""Watching topics that must not change during a run: the same topic by id, with all its partitions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .topics import TopicError, recreated, topic_id
 _SECONDS = 2.0
 _ANSWER_SECONDS = 10.0
 _TIMES_MISSED = 3
-"""A broker that has just come back may not know of a topic yet."""
+"""A broker that has just returned may not know a topic yet."""
 
 
 class TopicWatch:
     """Polls the brokers every two seconds, without waiting for their answers.
 
-    `ids` are the topics' ids by name; `partitions` are, after `poll`, the partitions that each has now.
-    `gone` are those of topics that need not be there (`also`) which don't exist.
+    `ids` are the topics' ids by name; after `poll`, `partitions` are the current partitions of each. `gone`
+    are missing topics that are allowed to be missing (`also`).
     """
 
     def __init__(self, client: AdminClient, ids: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ class TopicWatch:
         self._ids |= fresh
 
     def poll(self) -> None:
-        """Take in answers, and ask again when it is time.
+        """Process answers, and ask again when it is time.
 
         Raises `TopicError` for a topic that was deleted, or recreated.
         """
@@ -57,7 +57,7 @@ class TopicWatch:
             self._ask()
 
     def ask_and_wait(self) -> None:
-        """Ask once more and wait for the answers: whether a topic's end is behind another error."""
+        """Ask once more and wait for the answers: a deleted topic may have caused another error."""
         self._missed = dict.fromkeys(self._ids, _TIMES_MISSED)
         self._ask()
         for topic, answer in self._answers.items():

@@ -1,4 +1,4 @@
-"""Topics looked up, made and removed; with errors that say what is missing."""
+"""Looking up, creating and deleting topics, with errors that say what is missing."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ _SECONDS = 30.0
 _SOON = 3.0
 """Seconds of waiting after which it is logged."""
 _PATIENCE = 0.5
-"""Seconds after which it is looked, for the first time, why brokers don't answer."""
+"""Seconds after which it is first checked why brokers don't answer."""
 _PAUSE = 0.1
-"""Seconds until brokers are asked again where a connection was lost."""
+"""Seconds until brokers are asked again after a lost connection."""
 _COORDINATOR_SECONDS = 3600.0
-"""How long the library waits for a group's coordinator: the longest that it takes. A request that it gave up
-is sent all the same once the coordinator is back, from memory that was freed, and an assertion ends the
-process (librdkafka 2.16). So callers must stop waiting by themselves."""
+"""How long the library waits for a group's coordinator: the longest that it allows. If it gives up a
+request, it still sends that once the coordinator is back, from freed memory, and an assertion ends the
+process
+(librdkafka 2.16). So callers must stop waiting by themselves."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""How an id of sixteen zeros is written, as brokers without ids give it."""
+"""An id of sixteen zero bytes, as brokers without ids report it."""
 
 
 Where = TypeVar("Where", bound=TopicPartition)
@@ -42,11 +43,11 @@ Answer = TypeVar("Answer")
 
 
 class TopicError(StreamgaugeError, LookupError):
-    """A topic is not there, or can't be made; the message names it and what to do."""
+    """A topic that doesn't exist, or can't be created; the message names it and what to do."""
 
 
 def recreated(topic: str) -> TopicError:
-    """The message about a topic whose id has changed."""
+    """The error for a topic whose id has changed."""
     return TopicError(
         f"the topic {topic!r} was deleted and recreated since this group began with it: offsets and counts "
         "of the old one mean nothing in the new; to begin with the new one, give the run a new group_id, or "
@@ -57,7 +58,7 @@ def recreated(topic: str) -> TopicError:
 class Admin(AdminClient):
     """An administration client that knows its brokers' addresses, and why they refuse it, for messages.
 
-    Raises `Refused` for security settings that no client can be made with.
+    Raises `Refused` for security settings with which no client can be created.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -78,11 +79,11 @@ class Admin(AdminClient):
             on_error(error)
 
     def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:
-        """What the library knows of topics, in at most so many seconds.
+        """The library's metadata of topics, within `timeout` seconds.
 
-        The request is repeated where a connection was lost, which the library gives up at once. Raises
-        `KafkaException` without an answer, and `Refused` soon if brokers that never answered refuse the
-        client: the library itself tries again and again.
+        The request is repeated after a lost connection, on which the library gives up at once. Raises
+        `KafkaException` without an answer, and `Refused` early if brokers that never answered refuse the
+        client: the library itself would keep trying.
         """
         ask, named = super().list_topics, {} if topic is None else {"topic": topic}
         deadline, patience = time.monotonic() + timeout, _PATIENCE
@@ -93,12 +94,12 @@ class Admin(AdminClient):
                 answer = _retry_if_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), patience)
             except KafkaException as error:
                 if not self._reached:
-                    self.poll(0)  # serves the library's word of faults
+                    self.poll(0)  # delivers the library's errors to callbacks
                     if (refusal := security_refusal(self._faults, self._config)) is not None:
                         raise refusal from None
                 if time.monotonic() >= deadline or not (_lost(error) or _timed_out(error)):
                     raise
-                # A broker that is slow gets longer each time.
+                # A slow broker gets more time with each attempt.
                 patience *= 2
             else:
                 self._reached = True
@@ -124,9 +125,9 @@ _clients: dict[tuple[tuple[str, str], ...], Admin] = {}
 
 
 def admin(config: Mapping[str, Any]) -> Admin:
-    """The client for the functions here, from a stream's Kafka settings; one a process and settings.
+    """The client for the functions here, from a stream's Kafka settings; one per process and settings.
 
-    It is kept for good: the library may crash when a client goes while an answer is still to come.
+    It is never closed: the library may crash if a client is closed before an answer has arrived.
     """
     key = tuple(sorted((name, str(value)) for name, value in config.items()))
     if key not in _clients:
@@ -135,7 +136,7 @@ def admin(config: Mapping[str, Any]) -> Admin:
 
 
 def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
-    """How many partitions a topic has. Raises `TopicError` if it doesn't exist or no broker answers."""
+    """The number of a topic's partitions. Raises `TopicError` if it doesn't exist or no broker answers."""
     metadata = _topic_metadata(client, topic, seconds)
     if metadata.error is not None:
         if metadata.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
@@ -150,7 +151,7 @@ def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
 
 
 def _topic_metadata(client: Admin, topic: str, seconds: float) -> TopicMetadata:
-    """What the brokers know of a topic; says so when the answer takes long."""
+    """The brokers' metadata of a topic; logs it when the answer takes long."""
     patience = min(_SOON, seconds)
     try:
         return client.list_topics(topic, timeout=patience).topics[topic]
@@ -170,13 +171,13 @@ def _topic_metadata(client: Admin, topic: str, seconds: float) -> TopicMetadata:
 
 
 def topic_id(described: Any) -> str:
-    """A described topic's id, which a recreated one does not share; empty where brokers have no ids."""
+    """A described topic's id, which a recreated one does not share; empty if brokers have no ids."""
     uuid = getattr(described, "topic_id", None)
     return "" if uuid is None or str(uuid) == _NO_ID else str(uuid)
 
 
 def id_of(client: Admin, topic: str) -> str:
-    """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be read."""
+    """A topic's id, empty if brokers have none. Raises `TopicError` if it can't be read."""
 
     def described(left: float) -> Any:
         answers = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
@@ -195,8 +196,8 @@ def _retry_if_lost(
 ) -> Answer:
     """The answer to a request, which is called with the seconds that are left.
 
-    It is repeated where a connection was lost, as the library doesn't do that, and where else it `helps`.
-    Raises what it raises.
+    It is repeated after a lost connection, which the library doesn't do, and after errors for which `helps`
+    returns true. Raises what the request raises.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -213,7 +214,7 @@ def _timed_out(error: KafkaException) -> bool:
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether it is that a connection was lost."""
+    """Whether an error is a lost connection."""
     return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._TRANSPORT
 
 
@@ -226,13 +227,13 @@ _MOVED = frozenset(
         KafkaError._NOENT,
     }
 )
-"""Of a partition that another broker leads by now, or none for the moment."""
+"""Errors for a partition that another broker leads by now, or that has no leader at the moment."""
 
 
 def _moved(client: Admin, places: Collection[Where], error: KafkaException, seconds: float) -> bool:
-    """Whether asking again may help, since a leader has changed; the client then knows who leads by now.
+    """Whether a retry may help because a leader has changed; the client then knows the current leaders.
 
-    It would go on with what it knew until its next look of its own.
+    Otherwise it would use its cached metadata until its next refresh.
     """
     if error.args[0].code() not in _MOVED:
         return False
@@ -305,7 +306,7 @@ def _offsets(
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
     """Create a topic if missing, and return its number of partitions. Raises `TopicError` if that fails.
 
-    An existing topic needs no right to create topics.
+    For an existing topic, no permission to create topics is needed.
     """
     metadata = _topic_metadata(client, topic, _SECONDS)
     if metadata.error is None and metadata.partitions:
@@ -329,7 +330,7 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
                 f"CREATE on the topic {topic!r}, or somebody must create it: {partitions} partition"
                 f"{'s' * (partitions > 1)}{settings}"
             ) from None
-    # Brokers may not all know a new topic yet.
+    # Not all brokers may know a new topic yet.
     known = Retrying(
         retry=retry_if_exception_type(TopicError),
         wait=wait_fixed(0.05),
@@ -340,12 +341,12 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
 
 
 def described_group(client: AdminClient, group: str) -> Future[Any]:
-    """What the brokers will say of a consumer group. Wait for it with a time-out: it may take for ever."""
+    """Request a description of a consumer group. Wait for it with a timeout: it may never come."""
     return client.describe_consumer_groups([group], request_timeout=_COORDINATOR_SECONDS)[group]
 
 
 def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:
-    """Delete topics and consumer groups; what is gone already, or still in use, is left alone."""
+    """Delete topics and consumer groups; those already gone, or still in use, are ignored."""
     waiting: list[Future[Any]] = []
     if topics := list(topics):
         waiting += client.delete_topics(topics, operation_timeout=_SECONDS).values()

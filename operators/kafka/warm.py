@@ -1,4 +1,4 @@
-"""The kernels that read Kafka, called once; no broker is needed."""
+"""Warming up the kernels that read Kafka; needs no broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_batches() -> None:
 
 
 def split_batches() -> None:
-    """Call those that need no Polars: they split batches and read JSON, and bring in what all stand on."""
+    """Call the kernels that don't need Polars: splitting batches and reading JSON; loads shared modules."""
     record_kernel.columns([])
     nothing, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint8)
     record_kernel.split_headers(no_bytes, *[nothing] * 6)

@@ -1,1 +1,1 @@
-"""Answers and names as people read them."""
+"""Formatting answers and names for people."""

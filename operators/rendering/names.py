@@ -1,4 +1,4 @@
-"""Names and texts of messages in which every character is seen: data to a terminal, never commands."""
+"""Names and texts of messages with all characters visible: data for a terminal, never commands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 _LETTERS = (
     "\x00-\x1f\x7f-\x9f"  # C0, C1
-    "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # nothing is seen of them
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb"  # they turn text around, or annotate it
-    "\u2028\u2029\ud800-\udfff"  # further ends of lines, and halves of characters
+    "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # invisible
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb"  # they reverse text, or annotate it
+    "\u2028\u2029\ud800-\udfff"  # further line ends, and lone surrogates
 )
 CONTROLS = re.compile(f"[{_LETTERS}]")
 _BUT_NEWLINES = re.compile(f"(?!\n)[{_LETTERS}]")
@@ -17,7 +17,7 @@ _BLANK = re.compile(r"[^\S ]|[\u115f\u1160\u2800\u3164\uffa0]")
 
 
 def escaped(text: str, lines: bool = False) -> str:
-    r"""Text with control characters as Python writes them; with `lines`, ends of lines stay.
+    r"""Text with control characters escaped as in Python; with `lines`, line ends stay.
 
     >>> print(escaped("a\x1b[2J\nb\u202e"))
     a\x1b[2J\nb\u202e
@@ -26,7 +26,7 @@ def escaped(text: str, lines: bool = False) -> str:
 
 
 def visible_name(name: Any) -> str:
-    r"""A name in which nothing is overlooked: in quotes if it is empty, or has blanks that are not seen.
+    r"""A name in which nothing can be overlooked: quoted if it is empty, or has invisible blanks.
 
     >>> print(*map(visible_name, ["a b", "", " a", "a\u3000", 7]))
     a b '' ' a' 'a\u3000' 7

@@ -45,7 +45,7 @@ class Limit:
         clear: float | None,
         surely: bool,
     ) -> Limit:
-        """The one limit that was given. Raises `ValueError`, naming `where`, for none, two or a wrong one."""
+        """The one limit that is set. Raises `ValueError`, naming `where`, for none, two or an invalid one."""
         named = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
         given = {way: at for way, at in named.items() if at is not None}
         if len(given) != 1:
@@ -69,7 +69,7 @@ class Limit:
         return self.way in ("above", "at_least")
 
     def side(self, figure: Figure) -> Side:
-        """Where a figure is."""
+        """The side of the limit that a figure is on."""
         near, far = figure.value, figure.value
         if self.surely:
             near, far = (figure.lower, figure.upper) if self.upwards else (figure.upper, figure.lower)
@@ -81,7 +81,7 @@ class Limit:
         return "back" if back else "between"
 
     def sides(self, value: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Where the figures in these columns are: 1 past it, 0 between, -1 back (int8)."""
+        """The sides of the figures in these columns: 1 past the limit, 0 between, -1 back (int8)."""
         near, far = value, value
         if self.surely:
             near, far = (lower, upper) if self.upwards else (upper, lower)

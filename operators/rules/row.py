@@ -1,4 +1,4 @@
-"""What rules look at: the answers of one key in one window, or of one reading."""
+"""The input of rules: the answers of one key in one window, or of one reading."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 class Row:
     """A key's answers from `start_us` to `at_us` (event time, microseconds since 1970).
 
-    Of a window these are its ends; of a reading, both are the reading's own time. `key` holds the columns
-    that tell keys apart, `answers` those of the aggregates, as `operators.table.query` gives them; both hold
-    what JSON has.
+    For a window these are its start and end; for a reading, both are the reading's own time. `key` has the
+    columns that identify the key, and `answers` the aggregates' columns, as `operators.table.query` returns
+    them. Both contain only JSON values.
     """
 
     key: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Reporting that nothing comes any more, by the wall clock."""
+"""Alerting that no messages arrive any more, by the wall clock."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .alert import Alert, State
 
 
 class StaleFeed:
-    """Fires when no message has come for longer than `patience`, and clears when messages arrive again.
+    """Fires when no message has arrived for longer than `patience`, and clears when messages arrive again.
 
-    `on` is whether it has fired and not yet cleared. A restart begins to wait again.
+    `on` tells whether it has fired and not yet cleared. After a restart, waiting starts over.
 
     >>> feed = StaleFeed("1m")
     >>> looks = [feed.update(read, now) for read, now in ((5, 0.0), (5, 61.0), (5, 70.0), (6, 90.0))]
@@ -24,7 +24,7 @@ class StaleFeed:
         self.on = False
 
     def update(self, read: int, now: float) -> list[Alert]:
-        """The alerts due, if so many messages have come until now (seconds since 1970)."""
+        """The alerts due if so many messages have arrived by now (seconds since 1970)."""
         if self._known is None:
             self._known = read, now
         before, since = self._known

@@ -1,4 +1,4 @@
-"""Rules as a small TOML file, with errors that name the rule, the field and what it can be.
+"""Rules in a small TOML file, with errors that name the rule, the field and its valid values.
 
 [[rule]]
 name = "hot"
@@ -62,10 +62,10 @@ KINDS: dict[str, type[Rule]] = {
 def read_rules(path: str | Path, kinds: Mapping[str, type[Rule]] = KINDS) -> list[Rule]:
     """The rules of a TOML file, one ``[[rule]]`` each, whose `kind` is one of `kinds`, or of another package.
 
-    Another installed package brings kinds by entry points of the group ``streamgauge.rules``. The fields are
-    those of the kinds; `about` is the field `kind` of the rule, what its alerts are about. Raises
-    `ValueError`, naming the file, the line and the field, for anything else, `PluginError` for another
-    package's kind that can't be used, and `OSError` for a file that can't be read.
+    Other installed packages add kinds through entry points of the group ``streamgauge.rules``. Each kind has
+    its own fields; `about` sets the rule's field `kind`, the kind of its alerts. Raises `ValueError`, naming
+    the file, the line and the field, for anything else, `PluginError` for another package's kind that can't
+    be used, and `OSError` for a file that can't be read.
 
     >>> from tempfile import NamedTemporaryFile
     >>> import streamgauge as sg
@@ -82,10 +82,9 @@ def read_rules(path: str | Path, kinds: Mapping[str, type[Rule]] = KINDS) -> lis
 def read_rules_by_part(
     path: str | Path, parts: Sequence[str], kinds: Mapping[str, type[Rule]] = KINDS
 ) -> dict[str, list[Rule]]:
-    """The rules of a file for an app of several parts: each may name its `part`, which is the first unless it
-    does.
+    """The rules of a file for an app with several parts: each may name its `part`, by default the first.
 
-    Raises what `read_rules` raises, and `ValueError` for a part that there isn't.
+    Raises what `read_rules` raises, and `ValueError` for an unknown part.
     """
     text = Path(path).read_text(encoding="utf-8")
     rules: dict[str, list[Rule]] = {part: [] for part in parts}
@@ -95,7 +94,7 @@ def read_rules_by_part(
 
 
 def rules_of(text: str, source: str = "rules", kinds: Mapping[str, type[Rule]] = KINDS) -> list[Rule]:
-    """The rules of a TOML text; `source` is what errors call it.
+    """The rules of a TOML text; `source` is its name in errors.
 
     >>> rules_of('''[[rule]]  # doctest: +ELLIPSIS
     ... name = "hot"
@@ -120,7 +119,7 @@ def _rules(
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise ValueError(f"{source}: 'rule' is not a list; write each rule as [[rule]], with two brackets")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _begins(line)]
-    # Rules that are written as one inline list have no line of their own.
+    # Rules written as one inline list don't have a line each.
     places = (
         [f"{source}, line {line}" for line in lines] if len(lines) == len(listed) else [source] * len(listed)
     )

@@ -1,4 +1,4 @@
-"""The number that a rule looks at, from a window's answers, with the bounds that it has."""
+"""The number that a rule evaluates, from a window's answers, with its bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 
 class Figure(NamedTuple):
-    """A number and the bounds that the truth lies in; all three are the same for what is exact.
+    """A number and the bounds of its true value; all three are equal if it is exact.
 
     >>> import streamgauge as sg
     >>> users = sg.rules.Figure(100.0, 96.0, 105.0)
@@ -35,17 +35,17 @@ class Figure(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether it is no estimate."""
+        """Whether it is exact, not an estimate."""
         return self.lower == self.value == self.upper
 
     def map(self, score: Callable[[float], float]) -> Figure:
-        """A function of it, which may fall or rise."""
+        """The result of a monotonic function, rising or falling, with its bounds."""
         value, *ends = (score(part) for part in self)
         return Figure(value, min(value, *ends), max(value, *ends))
 
     def __str__(self) -> str:
         value, lower, upper = map(number, self)
-        # Bounds that are closer than people read numbers say nothing.
+        # Bounds that agree in all printed digits are omitted.
         return value if lower == value == upper else f"about {value} ({lower} to {upper})"
 
 
@@ -54,7 +54,7 @@ FigureColumns = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def number(value: float) -> str:
-    """A number as people read it.
+    """A number, formatted for people.
 
     >>> number(1234567.0), number(0.0512345), number(78.94), number(217.0000012)
     ('1,234,567', '0.05123', '78.94', '217')
@@ -65,7 +65,7 @@ def number(value: float) -> str:
 
 
 def answer_at(answers: Mapping[str, Any], path: str) -> tuple[Any, str]:
-    """The answer that a path begins with, and what of it is asked.
+    """The answer that a path begins with, and the requested part of it.
 
     >>> answer_at({"a": 1, "a.b": 2}, "a.b.p99"), answer_at({"a": 1}, "a")
     ((2, 'p99'), (1, ''))
@@ -78,7 +78,7 @@ def answer_at(answers: Mapping[str, Any], path: str) -> tuple[Any, str]:
 
 
 def figure_of(answer: Any, part: str = "") -> Figure | None:
-    """The figure in an aggregate's answer, as `operators.table.query` gives it; None where nothing is known.
+    """The figure in an aggregate's answer, as `operators.table.query` returns it; None if unknown.
 
     `part` names which of several: ``"p99"`` of quantiles, ``"n"`` of a sample.
 
@@ -102,9 +102,9 @@ def figure_of(answer: Any, part: str = "") -> Figure | None:
 
 
 def figure_columns(answers: pl.Series, part: str = "") -> FigureColumns | None:
-    """The values of the figures in a column of answers, and their bounds; NaN where nothing is known.
+    """The values of the figures in a column of answers, and their bounds; NaN if unknown.
 
-    None of answers whose figures only `figure_of` reads, one by one.
+    Returns None for answers whose figures only `figure_of` reads, one by one.
 
     >>> answers = pl.Series([{"estimate": 5.0, "lower": 4.0, "upper": 6.0}, None])
     >>> [column.tolist() for column in figure_columns(answers)]
@@ -137,14 +137,14 @@ def _is_number(kind: pl.DataType) -> bool:
 
 
 def _finite(value: Any) -> float | None:
-    """A number that can be compared; neither null nor NaN can."""
+    """A number that can be compared; None for null and NaN."""
     if not isinstance(value, int | float | Decimal) or math.isnan(value):
         return None
     return float(value)
 
 
 def words(answer: Any, part: str = "") -> str:
-    """An answer as it is reported beside a figure; nothing of one that has nothing.
+    """An answer as text beside a figure; empty if the answer is empty.
 
     >>> words({"n": 2, "values": ["a", "b"]}, "values"), words(None)
     ("'a', 'b'", '')

@@ -1,4 +1,4 @@
-"""The rows that rules look at, as columns: objects are made of those only that some rule has to see."""
+"""The rows that rules evaluate, as columns; objects are only created for rows that a rule must see."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from .row import Row
 from .value_with_bounds import FigureColumns, answer_at, figure_columns, figure_of
 
 Window = tuple[int, int]
-"""A window's end and its start, in microseconds: in the order in which windows are folded."""
+"""A window's end and start, in microseconds: windows are folded in this order."""
 
 
 class RowSource(Protocol):
-    """Rows of one or more windows, each with a number."""
+    """Rows of one or more windows, numbered."""
 
     def times(self) -> tuple[np.ndarray, np.ndarray]:
         """Each row's beginning and end (int64 microseconds)."""
 
     def keys(self, names: Sequence[str] | None = None) -> np.ndarray:
-        """Each row's values of some keys, or of all, as a text, the one that `LimitRule` knows them by."""
+        """Each row's values of some keys, or of all, as text, in the form that `LimitRule` uses."""
 
     def figures(self, path: str) -> FigureColumns:
-        """Each row's figure in an answer; NaN where nothing is known."""
+        """Each row's figure in an answer; NaN if unknown."""
 
     def made(self, at: np.ndarray) -> list[Row]:
         """The rows with these numbers."""
 
 
 class RowColumns:
-    """The rows of windows that were closed together: what tells them apart, and their answers.
+    """The rows of windows that closed together: their distinguishing keys and their answers.
 
-    `at` names the key that holds a reading's own time, if rows are readings and not windows.
+    `at` names the key with a reading's own time, if rows are readings rather than windows.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RowColumns:
         self._figures: dict[str, FigureColumns] = {}
 
     def usable(self) -> np.ndarray | None:
-        """A mask of the rows that are any: a reading without a time is none. None if all are."""
+        """A mask of the valid rows: a reading without a time is not valid. None if all are valid."""
         return None if self._at is None or not self._at.null_count() else self._at.is_not_null().to_numpy()
 
     def times(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,8 +87,8 @@ class RowColumns:
         return self._rows(starts[at].tolist(), ends[at].tolist(), *self._listed(frame), range(len(at)))
 
     def in_order(self, at: np.ndarray) -> list[Row]:
-        """The rows with these numbers, in the order of their times and keys."""
-        # Of many windows the values of all are made at once.
+        """The rows with these numbers, ordered by time and key."""
+        # With many windows, the values of all rows are converted at once.
         rows = self._rows(*self._values, at.tolist()) if self._several else self.made(at)
         rows.sort(key=lambda row: (row.at_us, json.dumps(list(row.key.values()))))
         return rows
@@ -130,7 +130,7 @@ class RowColumns:
 
 
 class ListedRows:
-    """Rows that are there one by one."""
+    """Rows that exist as objects."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
@@ -156,7 +156,7 @@ class ListedRows:
 
 
 class LazyRows(Sequence[Row]):
-    """All rows of one window, in the order of their times and keys; they are made when they are looked at."""
+    """All rows of one window, ordered by time and key; created on first access."""
 
     def __init__(self, columns: RowColumns, at: np.ndarray) -> None:
         self.columns = columns
@@ -181,9 +181,9 @@ class LazyRows(Sequence[Row]):
 
 
 class WindowBatch:
-    """The rows of several windows as one set of columns, by window and, within one, by their times.
+    """The rows of several windows as one set of columns, ordered by window and, within one, by time.
 
-    Rows are numbered in this order. What is made of columns is made once for all rules.
+    Rows are numbered in this order. Columns are computed once for all rules.
 
     >>> rows = [Row({"k": "a"}, 0, 9, {"n": 2}), Row({"k": "b"}, 0, 9, {"n": 3})]
     >>> batch = WindowBatch({(9, 0): rows, (18, 9): [Row({"k": "a"}, 9, 18, {})]})
@@ -199,7 +199,7 @@ class WindowBatch:
         self.window = np.repeat(np.arange(len(sizes)), sizes)
         """The number of each row's window."""
         self.bounds = np.concatenate([[0], np.cumsum(sizes)])
-        """Where each window's rows begin, and where the last one's end."""
+        """The beginning of each window's rows, and the end of the last."""
         self._order: np.ndarray | None = None
         self._made: dict[Any, Any] = {}
         starts = self._gathered(lambda source: source.times()[0])
@@ -209,15 +209,15 @@ class WindowBatch:
             self._order = order
             starts, ends = starts[order], ends[order]
         self.starts, self.ends = starts, ends
-        """Each row's times (int64 microseconds): a window's edges, or twice a reading's own."""
+        """Each row's times (int64 microseconds): a window's edges, or a reading's own time twice."""
 
     def __len__(self) -> int:
         return len(self.window)
 
     @cached_property
     def lags(self) -> np.ndarray:
-        """How far each row's window reaches past it if it begins behind the row, as of readings that were
-        late (`Stream.tumbling`); 0 of others.
+        """How far each row's window extends beyond it, if the window begins after the row, as for late
+        readings (`Stream.tumbling`); 0 for other rows.
         """
         edges = np.array(self.windows, np.int64).reshape(-1, 2)[self.window]
         return np.where(self.ends < edges[:, 1], edges[:, 0] - self.ends, 0)
@@ -247,7 +247,7 @@ class WindowBatch:
         return [rows[number] for number in inside.tolist()]
 
     def concerned(self, where: Mapping[str, Any]) -> np.ndarray | None:
-        """A mask of the rows whose keys have these values; None if all may have any."""
+        """A mask of the rows whose keys match; None if all rows match."""
         mask: np.ndarray | None = None
         for name, wanted in where.items():
             texts = self.keys((name,))
@@ -257,7 +257,7 @@ class WindowBatch:
         return mask
 
     def by_keys(self) -> np.ndarray:
-        """The numbers of the rows, those of one window and time in the order of their keys."""
+        """The numbers of the rows; within one window and time they are ordered by key."""
         if "order" not in self._made:
             texts = [order_text(text) for text in self.keys().tolist()]
             ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
@@ -279,7 +279,7 @@ class WindowBatch:
 
 
 def order_text(key: str) -> str:
-    """A key's text by which rows of one time are in order.
+    """The form of a key's text by which rows with the same time are ordered.
 
     >>> order_text('["a",1]'), order_text('["é"]')
     ('["a",1]', '["\\\\u00e9"]')
@@ -288,12 +288,12 @@ def order_text(key: str) -> str:
 
 
 def is_wanted(value: Any, wanted: Any) -> bool:
-    """Whether a key's value is the one that `where` names, or one of these."""
+    """Whether a key's value equals the one that `where` names, or one of several."""
     return value in wanted if isinstance(wanted, list | tuple | set | frozenset) else value == wanted
 
 
 def by_window(columns: RowColumns, rows: slice) -> dict[Window, LazyRows]:
-    """The rows of each window among some, by its end and its start."""
+    """The rows of each window in a range, by its end and start."""
     at = np.arange(rows.start, rows.stop)
     usable = columns.usable()
     if usable is not None:
@@ -312,7 +312,7 @@ def by_window(columns: RowColumns, rows: slice) -> dict[Window, LazyRows]:
 
 
 def _parts(windows: Sequence[Sequence[Row]]) -> Iterator[tuple[RowSource, np.ndarray]]:
-    """The rows of windows that follow each other in one source, with their numbers there."""
+    """Runs of windows from the same source, with their rows' numbers there."""
     for _, some in groupby(windows, lambda rows: id(rows.columns) if isinstance(rows, LazyRows) else None):
         group = list(some)
         first = group[0]

@@ -1,1 +1,1 @@
-"""Where the closed windows of a run go: Kafka, Parquet, a topic of tables."""
+"""Destinations of a run's closed windows: Kafka, Parquet, a topic of tables."""

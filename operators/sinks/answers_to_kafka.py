@@ -13,7 +13,7 @@ from ..table.window_groups import WindowGroups
 from .sink import ClosedWindow, Origin, SinkTopic
 
 _ROWS = 50_000
-"""Rows that are answered as they live; of a window with more, so many at a time from their bytes."""
+"""Windows of up to this many rows are answered from live sketches, larger ones in batches from bytes."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ There are three kinds, which differ in how they recognise a window delivered bef
 A merger that catches up with a log closes windows by the thousand. A sink that sends or has a state gets all
 windows that closed together in one call if it supports this (`takes_several`).
 
-A window that only silence has closed is delivered again in any case, complete, if rows followed for it
+A window that only silence has closed is always delivered again, complete, if rows followed for it
 (`Stream.tumbling`); it is `final` if this can't happen.
 """
 

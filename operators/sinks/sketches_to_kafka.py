@@ -1,7 +1,7 @@
 """Closed windows as tables of sketches on a topic, for query servers and later merges.
 
 A window is a message for each partition of the table topic that has groups in it, in the partition of the
-same number, or several parts if it is too large for one (`consumer.log.chunked_records`). Headers, in decimal
+same number, or several parts if it is too large for one (`kafka.chunked_records`). Headers, in decimal
 digits or plain text:
 
 | header | what |
@@ -13,8 +13,8 @@ digits or plain text:
 | `sending`, `part` | of each part, if there are several |
 
 The value is the table as an Arrow IPC stream, compressed by zstd (`table.schema.from_ipc` reads it). A later
-message replaces, of the earlier ones, the rows with the same window and keys. Messages of
-transactions that were not committed must not be read: use ``isolation.level=read_committed``.
+message replaces the rows of earlier messages with the same window and keys. Messages of transactions that
+were not committed must not be read: use ``isolation.level=read_committed``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SketchesToKafka:
         return SinkTopic(windows_topic(origin.group_id, origin.fingerprint), 0, config)
 
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
-        """See `MessageSink`. Sessions and windows by count are sent once they are final."""
+        """See `MessageSink`. Sessions and count windows are sent once they are final."""
         if window.may_grow:
             return
         origin = window.origin

@@ -1,4 +1,4 @@
-"""Closed windows as Parquet files named after them, which can be put together day by day."""
+"""Closed windows as Parquet files named after them, which can be compacted day by day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sink import ClosedWindow, Origin
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY = 1_000
-"""How many files of a day there are before they are put together."""
+"""The number of files of one day that triggers compaction."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class SketchesToParquet:
     a crash or because rows followed a silence, replaces only its own file. Several groups and streams may
     therefore share a folder. Readers see a whole file or none.
 
-    `folder` may be in an object store, ``"s3://bucket/minutes"``; its credentials and settings are those of
-    this machine, which boto finds. `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read
-    it. If the disk is full, or the store unavailable, the run waits half a minute; then it ends with a
-    `SinkError`, and the next run writes the window.
+    `folder` may be in an object store, ``"s3://bucket/minutes"``; boto finds this machine's credentials and
+    settings for it. `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read it. If the
+    disk is full, or the store unavailable, the run waits half a minute; then it ends with a `SinkError`, and
+    the next run writes the window.
 
-    There is a file for each window and partition. With `compacted`, those of a day become one once a later
-    day begins, and of this day whenever there are 1,000; a window that is delivered again replaces its rows
-    there. Until the small files are deleted, which follows at once, Spark reads both; readers of this package
-    don't. Without it, compact old days into another folder (`compact`).
+    There is a file for each window and partition. With `compacted`, a day's files become one once a later day
+    begins, and the current day's whenever there are 1,000; a window that is delivered again replaces its rows
+    there. The small files are deleted immediately afterwards; until then Spark reads both, but the readers of
+    this package don't. Without it, compact old days into another folder (`compact`).
 
     With `keep`, such as ``"30d"``, files of this group whose windows all ended that long before the newest
     one are deleted, when a run writes the first window of a day.
@@ -70,7 +70,7 @@ class SketchesToParquet:
     keep: Duration | None = None
     compacted: bool = False
     _days: dict[int, tuple[str, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By partition, the newest day that was written, and how many files since they were last put together."""
+    """By partition: the newest day that was written, and the number of files since the last compaction."""
 
     def __post_init__(self) -> None:
         if isinstance(root := stored_at(self.folder), ObjectFile):
@@ -90,16 +90,16 @@ class SketchesToParquet:
             )
 
     def write(self, window: ClosedWindow) -> None:
-        """See `WritingSink`. Sessions and windows by count are written once they are final."""
+        """See `WritingSink`. Sessions and count windows are written once they are final."""
         if window.may_grow:
             return
         day, _, name = self.name(window).partition("/")
         folder = stored_at(self.folder) / day
         day_file = day_file_of(folder, window.partition, window.origin.digest)
-        # On the disk before the merger's place says that it is there.
+        # It is on the disk before the merger's checkpoint refers to it.
         if not has_source(day_file, name):
             write_whole(folder / name, lambda file: write_parquet(window.groups.table, file))
-        elif not window.without_edges:  # those are final, and the same again
+        elif not window.without_edges:  # windows without edges are final, and identical if repeated
             replace_in_day(day_file, window.groups.table)
         self._tidy(window, day)
 
@@ -127,7 +127,7 @@ class SketchesToParquet:
                 self._compact(window, folder)
 
     def _compact(self, window: ClosedWindow, folder: StoredFile) -> None:
-        """Put the files of this partition and group in a day's folder together."""
+        """Combine this partition's and group's files in a day's folder."""
         origin = f"-{window.partition:04d}-{window.origin.digest}"
         day_file = day_file_of(folder, window.partition, window.origin.digest)
         add_to_day(day_file, [f for f in files_below(folder) if origin in f.name and f.name != day_file.name])
@@ -138,7 +138,7 @@ class SketchesToParquet:
         oldest = _EPOCH + timedelta(microseconds=window.end_us - microseconds(self.keep))
         for file in files:
             if file.name.startswith(COMPACTED):
-                # By its day alone, whose windows may end later, it can't be old.
+                # By its day it can't be old; its windows may even end later.
                 begins = datetime.fromisoformat(file.parent.name.rpartition("=")[2]).replace(tzinfo=UTC)
                 end = begins if begins > oldest else _EPOCH + timedelta(microseconds=last_end(file))
             else:
@@ -147,7 +147,7 @@ class SketchesToParquet:
                 delete(file)
 
     def name(self, window: ClosedWindow) -> str:
-        """A window's file, within the folder."""
+        """A window's file name, within the folder."""
         start, end = (_EPOCH + timedelta(microseconds=us) for us in (window.start_us, window.end_us))
         stem = f"{_timestamp(start)}-{_timestamp(end)}-{window.partition:04d}-{window.origin.digest}"
         if window.without_edges:

@@ -1,1 +1,1 @@
-"""Messages and rows in, deltas and tables of sketches out, the same on every engine."""
+"""Sketching messages and rows into deltas and tables of sketches, the same on every engine."""

@@ -1,13 +1,13 @@
-"""Messages that can't be counted go unchanged to a topic of their own, with the reason.
+"""Messages that can't be counted are sent unchanged to a separate topic, with the reason.
 
 Value and key are the message's own bytes. The headers are `reason`, `topic`, `partition`, `offset` and
-`timestamp` (milliseconds since 1970); the message's own headers are not kept. The `reason` is the same
-for all messages of its kind (`formats.reasons`); what it was in this one, with values and places, is in
-`details`, unless that says the same. If the message is too large for the topic, its bytes are cut, and the
-header `cut` says how many the value had.
+`timestamp` (milliseconds since 1970); the message's own headers are not preserved. The `reason` is the same
+for all messages of its kind (`formats.reasons`); the specific reason, with values and positions, is in
+`details`, unless it is the same. If the message is too large for the topic, its bytes are truncated, and the
+header `cut` has the original length of the value.
 
-Messages that a broker holds only in broken pieces (``corrupt="skip"``) have one letter for a range of
-offsets, from `offset` to `last_offset`, and as its value the bytes that came in their place.
+Messages that are damaged on a broker (``corrupt="skip"``) have one letter for a range of offsets, from
+`offset` to `last_offset`, whose value is the bytes received in their place.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..watermarks.position import Input
 
 LARGEST_REASON = 500
 LARGEST_LETTER = 64 * 1024 * 1024
-"""The message size that a producer of dead letters must be able to send."""
+"""The message size that a producer of dead letters must support."""
 TOPIC_CONFIG = {"max.message.bytes": str(LARGEST_LETTER)}
-"""The settings of dead-letter topics made here: they take any message that the input's topic takes."""
+"""The settings for dead-letter topics created here: they accept any message of the input topic."""
 
 _LARGEST_VALUE = LARGEST_LETTER - 64 * 1024
 
@@ -43,7 +43,7 @@ class DeadLetter:
 
     @classmethod
     def of_range(cls, broken: Broken, first: int, next_offset: int) -> DeadLetter:
-        """Of offsets `first` … `next_offset` − 1, some of those that can't be read."""
+        """The dead letter for offsets `first` … `next_offset` − 1, part of a range that can't be read."""
         reason = Reason(f"its record batch is broken: {broken.reason}")
         place = broken.topic, broken.partition, first
         return cls(*place, -1, reason, broken.raw, last_offset=next_offset - 1)
@@ -62,7 +62,7 @@ class DeadLetter:
 
     @property
     def input(self) -> Input:
-        """The partition that it lay in."""
+        """The partition that it was in."""
         return Input(self.topic, self.partition)
 
     @property

@@ -1,4 +1,4 @@
-"""What a sketching worker sends on: the sketches of a range of one input partition's offsets."""
+"""What a sketching worker sends: the sketches of a range of one input partition's offsets."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .forwarded_rows import ForwardedRow
 class Delta:
     """The sketches of the messages `first_offset` … `next_offset` − 1 of an input partition.
 
-    A range may be empty (both are equal), to say that the partition is silent. `time` is the partition's
-    event time after these messages, `rest` its silence (None: it may hold something to read), `messages` how
-    many messages were counted by the start of their pane (int64 microseconds). After a delta with `more`,
-    others follow that were sent together with it. With several table partitions each gets its own groups in
-    `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
-    is deleted and recreated; empty if brokers have no ids. `replay` and `replay_time` are those of its end's
-    position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0
-    without; what comes under a lower one than was seen doesn't count (`work.partition_recovery`). `sent` are
-    rows that go on beside it. A `provisional` delta covers no offsets: its rows are those that find no
-    partner in a join if nothing follows, and count only at the end of a bounded run. `leader_epoch` is that
-    of its end's position. Where a log was truncated, a delta goes back: its `next_offset`, from which the log
-    has other messages now, lies before its `first_offset`, and the account says how many were lost.
+    A range may be empty (both are equal), to report that the partition is silent. `time` is the partition's
+    event time after these messages, `rest` its silence (None: there may be unread messages), `messages` how
+    many messages were counted by the start of their pane (int64 microseconds). `more` means that others
+    follow that were sent together with this delta. With several table partitions each gets its own groups in
+    `table` (None: no rows), and everything else is the same. `source` is the input topic's id, which changes
+    if the topic is deleted and recreated; empty if brokers have no ids. `replay` and `replay_time` are those
+    of its end position; they are committed, not sent. `epoch` is the number of the claim under which it was
+    sent, 0 without one; deltas after a higher claim don't count (`worker.partition_recovery`). `sent` are
+    rows that are forwarded with it. A `provisional` delta covers no offsets: its rows have no partner in a
+    join if nothing follows, and count only at the end of a bounded run. `leader_epoch` is that of its end
+    position. If a log was truncated, a delta goes back: its `next_offset`, from which the log now has other
+    messages, lies before its `first_offset`, and the account says how many messages were lost.
     """
 
     fingerprint: str

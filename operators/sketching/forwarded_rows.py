@@ -1,4 +1,4 @@
-"""Rows that are sent on as they are: encoded batch by batch, and held until their delta is delivered."""
+"""Forwarded rows: encoded batch by batch, and held until their delta is delivered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..steps.row_steps import Refuse, Rows, Stepped, attempt
 from ..watermarks.position import Input
 
 SOURCE = "source"
-"""The header that says which message a row comes from, as ``topic/partition/offset``."""
+"""The header with the message that a row comes from, as ``topic/partition/offset``."""
 
 
 class ForwardedRow(NamedTuple):
@@ -28,7 +28,7 @@ class ForwardedRow(NamedTuple):
 
 
 class ForwardedRows:
-    """The rows of one partition since the last `drain`, in their order."""
+    """The rows of one partition since the last `drain`, in order."""
 
     def __init__(self, sending: Forwarding) -> None:
         self._sending = sending
@@ -36,7 +36,7 @@ class ForwardedRows:
         self.nbytes = 0
 
     def add(self, left: Stepped, offsets: np.ndarray, refuse: Refuse) -> Stepped:
-        """Encode rows, whose caller's rows have these offsets; gives those that could be.
+        """Encode rows, whose caller's rows have these offsets; returns those that could be encoded.
 
         A caller's row is refused as a whole: if one of the rows that it became can't be encoded, none of them
         is sent.
@@ -60,7 +60,7 @@ class ForwardedRows:
     def add_joined(self, frame: pl.DataFrame) -> None:
         """Encode the rows of two joined streams.
 
-        Raises what the encoder fails with: of a pair, neither message alone could be refused.
+        Raises what the encoder raises: for a pair, neither message alone could be refused.
         """
         self._hold([None] * frame.height, self._encoded(Rows(frame, np.arange(frame.height))))
 
@@ -82,9 +82,9 @@ class ForwardedRows:
 
 
 def outgoing(rows: Iterable[ForwardedRow], where: Input, topic: str, partitions: int) -> Iterator[Outgoing]:
-    """The messages of a partition's rows for a topic of so many partitions.
+    """The messages of a partition's rows, for a topic with this number of partitions.
 
-    Without a key they all go to one partition, so that they stay in their order.
+    Without a key they all go to one partition, so that they stay in order.
 
     >>> [found] = outgoing([ForwardedRow(17, b"{}", None)], Input("posts", 3), "good", 2)
     >>> found.partition, found.headers

@@ -1,7 +1,7 @@
-"""Late messages go unchanged to a topic of their own, if a run names one, and say how late they were.
+"""Late messages are sent unchanged to a separate topic, if a run names one, with their lateness.
 
-Value, key and headers are those of a dead letter (`dead_letters`), with `late_by` besides: by how many
-milliseconds the watermark of the message's partition was past the end of its last window when it came.
+Value, key and headers are those of a dead letter (`dead_letters`), with an additional `late_by`: by how many
+milliseconds the watermark of the message's partition was past the end of its last window when it arrived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .dead_letters import DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class LateMessage:
-    """A message that came too late to be counted, by so many microseconds.
+    """A message that arrived too late to be counted, by so many microseconds.
 
     >>> letter = DeadLetter("posts", 0, 7, 0, "late", b"x")
     >>> LateMessage(letter, 1_500_000).outgoing("posts.late-messages").headers[0]
@@ -29,7 +29,7 @@ class LateMessage:
 
     @classmethod
     def of(cls, where: Input, messages: Messages, row: int, late_us: int) -> LateMessage:
-        """One message of a batch."""
+        """The late message for one message of a batch."""
         text = f"late: its last window ended {late_us / 1e6:.3f} s before its partition's watermark"
         reason = Reason("late: its last window ended before its partition's watermark", text)
         return cls(DeadLetter.of(where, messages, row, reason), late_us)
@@ -40,6 +40,6 @@ class LateMessage:
         return self.letter.size
 
     def outgoing(self, topic: str) -> Outgoing:
-        """The message for the topic of late ones."""
+        """The message for the late-message topic."""
         message = self.letter.outgoing(topic)
         return replace(message, headers=[("late_by", b"%d" % (self.late_us // 1000)), *message.headers])

@@ -1,7 +1,7 @@
-"""How many rows each group has in its open window by count, and where that window began.
+"""How many rows each group has in its open count window, and where that window began.
 
-A worker knows this of its partitions' groups. A worker that takes a partition over learns it from the table
-topic, whose deltas say it of each group that they hold rows of (`windows.count.recovery`).
+A worker knows this for its partitions' groups. A worker that takes a partition over reads it from the table
+topic, whose deltas record it for each group with rows in them (`worker.count_window_recovery`).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Counts:
         self.rows, self.first_rows = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        """The groups held, those between two windows included."""
+        """The number of groups, including those between two windows."""
         return len(self._index)
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         return self._index.nbytes + self.rows.nbytes + self.first_rows.nbytes
 
     def number(self, h1: np.ndarray, h2: np.ndarray) -> np.ndarray:
-        """The number of each row's group, which stands until `forget`; new ones have no rows."""
+        """The number of each row's group, valid until `forget`; new groups have no rows."""
         numbers, _ = self._index.number(h1, h2)
         self.rows, self.first_rows = (
             self._index.widened(column, 0) for column in (self.rows, self.first_rows)
@@ -57,17 +57,17 @@ class Counts:
         return numbers
 
     def note(self, known: OpenCounts) -> None:
-        """Set what is known of some groups, of one that comes twice the last."""
+        """Set the state of some groups; for repeated groups the last one counts."""
         at = self.number(known.h1, known.h2)
         self.rows[at], self.first_rows[at] = known.rows, known.first_rows
 
     def known(self) -> OpenCounts:
-        """All that it holds."""
+        """The whole state."""
         n = len(self)
         return OpenCounts(*self._index.hashes, self.rows[:n], self.first_rows[:n])
 
     def forget(self) -> None:
-        """Drop groups between two windows, where they are many; the others get new numbers."""
+        """Drop groups between two windows, if they are many; the others are renumbered."""
         kept = np.flatnonzero(self.rows[: len(self)])
         if 2 * len(kept) < len(self) and len(self) > _FEW:
             self._index.keep(kept)
@@ -75,9 +75,9 @@ class Counts:
 
 
 def places_of(offsets: np.ndarray) -> np.ndarray:
-    """A number for each row, from its message's offset and its place among the rows of that message.
+    """A number for each row, from its message's offset and its position among the rows of that message.
 
-    Those of one partition differ, as no message has more than a million rows of one group.
+    The numbers in a partition are unique, because no message has more than a million rows of one group.
 
     >>> row_text(int(places_of(np.array([7, 7, 9]))[1]))
     '7.1'
@@ -89,6 +89,6 @@ def places_of(offsets: np.ndarray) -> np.ndarray:
 
 
 def row_text(place: int) -> str:
-    """A row's number as text: the offset, and from the second row of a message on its place there."""
+    """A row's number as text: the offset and, from the second row of a message on, its position there."""
     offset, nth = divmod(place, _ROWS_OF_MESSAGE)
     return f"{offset}.{nth}" if nth else str(offset)

@@ -1,4 +1,4 @@
-"""The only step that touches rows: those of a pane and a group into that group's sketches."""
+"""The only step that processes rows: updates the sketches of each row's pane and group."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .open_counts import Counts
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FEW = 8
-"""Panes that times are compared with one by one."""
+"""Up to this many panes, times are compared with each."""
 _CODES = 2 * EARLIEST
-"""From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
+"""From here up to `EARLIEST`, values that are no real times mark groups that don't count in all windows."""
 
 
 @contextmanager
 def _naming(column: str | None) -> Iterator[None]:
-    """Put the column's name before what is wrong with its values."""
+    """Put the column's name before errors about its values."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -37,12 +37,12 @@ def _naming(column: str | None) -> Iterator[None]:
 
 
 class Sketches:
-    """The sketches of the rows since the last `drain`, by group; what a group is, subclasses say.
+    """The sketches of the rows since the last `drain`, by group; subclasses define what a group is.
 
-    `schema` is that of the table they become (`table.schema.table_schema`), and says what is kept. `salt`
-    seeds those families that draw random numbers, differently for each table drained: give another to all
-    whose tables are merged. `counts` are the places of groups in their open windows, of those that rows end;
-    they outlive the tables.
+    `schema` is the schema of the resulting table (`table.schema.table_schema`), and defines what is stored.
+    `salt` seeds the families that draw random numbers, differently for each drained table: sketchers whose
+    tables are merged need different salts. `counts` are the groups' states in their open windows, for windows
+    that rows end; they outlive the tables.
     """
 
     counts: Counts | None = None
@@ -55,7 +55,7 @@ class Sketches:
         self._begin()
 
     def __len__(self) -> int:
-        """Groups held."""
+        """The number of groups."""
         raise NotImplementedError
 
     def add(
@@ -65,10 +65,10 @@ class Sketches:
         place: RowOrigin | None = None,
         reached: np.ndarray | None = None,
     ) -> None:
-        """Sketch rows, in their order, that hold the requested columns; `times` are int64 microseconds.
+        """Sketch rows with the requested columns, in order; `times` are int64 microseconds.
 
-        `place` says where they come from, which tells rows of one event time apart. `reached` is the
-        watermark before each, where some may be late for some of their windows (`PartitionTime.advance`).
+        `place` is their origin, which distinguishes rows with the same event time. `reached` is the watermark
+        before each, if some may be late for some of their windows (`PartitionTime.advance`).
         """
         columns = {name: rows[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in rows.columns}
         self.add_columns(columns, times, place, reached)
@@ -80,7 +80,7 @@ class Sketches:
         place: RowOrigin | None = None,
         reached: np.ndarray | None = None,
     ) -> None:
-        """Sketch rows that are columns of Arrow's older types; see `add`."""
+        """Sketch rows given as columns of Arrow's older types; see `add`."""
         numbers = self._number(columns, times, place, reached)
         for name, aggregate in self._aggregates.items():
             groups = self._groups[name]
@@ -94,7 +94,7 @@ class Sketches:
             if "offset" in aggregate.family.inputs and place is not None:
                 given |= {"partition": place.partition, "offset": place.offsets}
             weighted = any(one in aggregate.inputs for one in aggregate.family.optional)
-            with _naming(None if weighted else aggregate.column):  # which `update` names then
+            with _naming(None if weighted else aggregate.column):  # otherwise `update` names it
                 update(groups, aggregate, numbers, column, given)
 
     def drain(self) -> pa.Table:
@@ -128,9 +128,9 @@ class Sketches:
 class Panes(Sketches):
     """The sketches of the rows since the last `drain`, by pane and keys.
 
-    `window` cuts time into panes. In the table they become, `window_start` is the pane's start, and
-    `window_end` the end of the first window that counts the rows: that of the pane's first window, or of a
-    later one for rows that were late for those before. So of tumbling windows it is their own end.
+    `window` divides time into panes. In the resulting table, `window_start` is the pane's start, and
+    `window_end` the end of the first window that counts the rows: the pane's first window, or a later one for
+    rows that were late for the earlier windows. For tumbling windows it is their own end.
 
     >>> from streamgauge.operators.definition.aggregates import count
     >>> from streamgauge.operators.windows.tumbling import Tumbling
@@ -177,26 +177,26 @@ class Panes(Sketches):
         return self._index.number(starts, [columns[key] for key in self._keys])
 
     def _number_panes(self, panes: Sequence[int], times: np.ndarray) -> np.ndarray:
-        """The groups of rows without keys, in a few panes: comparing times with each is less than hashing."""
+        """The groups of rows without keys, in few panes: comparing times is cheaper than hashing."""
         which = np.zeros(len(times), np.intp)
         for pane in panes[1:]:
             which += times >= pane
         numbers = np.zeros(len(panes), np.int64)
         firsts = [int(np.argmax(which == at)) for at in range(len(panes))]
         for first, at in sorted(zip(firsts, range(len(panes)))):
-            if which[first] == at:  # one between two others may have no row
+            if which[first] == at:  # a pane between two others may have no rows
                 numbers[at] = self._index.number_of(panes[at])
         return numbers[which]
 
     def _behind(self, times: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
-        """The rows that are late for some of their windows, None without any."""
+        """A mask of the rows that are late for some of their windows; None if there are none."""
         if self._window.single:
             return None
         behind = np.flatnonzero(self._window.first_ends(times) <= reached)
         return behind if len(behind) else None
 
     def _coded(self, panes: list[int], ends: list[int]) -> list[int]:
-        """Stand-ins for the starts of panes whose rows count only from the window with this end on."""
+        """Substitutes for the starts of panes whose rows count only from the window with this end on."""
         return [self._codes.setdefault(at, _CODES + len(self._codes)) for at in zip(panes, ends)]
 
     def _table(self) -> pa.Table:

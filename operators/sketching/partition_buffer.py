@@ -1,4 +1,4 @@
-"""Messages in, sketches by partition out: decodes, cuts at offsets, refuses what can't be counted."""
+"""Sketching messages by partition: decodes them, cuts deltas at offsets, refuses what can't be counted."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .partition_state import PartitionState
 
 _PAUSE_SECONDS = 0.2
 _MOST_RUNS = 64
-"""Messages in more stretches of one partition than this are sorted by partition first."""
+"""Messages in more runs of a single partition than this are first sorted by partition."""
 
 
 class Decoding(Protocol):
-    """Makes rows of messages."""
+    """Decodes messages into rows."""
 
     def decoded(
         self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
@@ -38,29 +38,29 @@ class MessageObserver(Protocol):
 
     @property
     def texts(self) -> list[str]:
-        """The remarks so far."""
+        """The warnings so far."""
 
     def observe(self, messages: Messages, decoded: Decoded) -> None:
-        """Look at a batch of messages and the rows made of it."""
+        """Examine a batch of messages and its rows."""
 
     def refused(self, letter: DeadLetter) -> None:
-        """Note a message that can't be counted."""
+        """Record a message that can't be counted."""
 
     def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
-        """Note messages of a batch that came too late, each by so many microseconds."""
+        """Record late messages of a batch, each late by so many microseconds."""
 
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
-        """Give the remarks that are due."""
+        """Log the warnings that are due."""
 
 
 class PartitionBuffer:
-    """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
+    """A worker's state between two checkpoints: the progress of its partitions, and refused messages.
 
-    `ends` are the offsets at which the reading of partitions ends; None where it doesn't. `ready` holds
-    deltas that had to be cut before the checkpoint, in order; `remarks` the remarks about the messages.
-    `alive` is called during the search for rows that fail, which may take long, and
-    while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all. Late
-    messages are held in `late` if `keeps_late` says so.
+    `ends` are the offsets at which reading of partitions ends, or None. `ready` has deltas that had to be cut
+    before the checkpoint, in order; `remarks` has the warnings about the messages. `alive` is called during
+    the search for rows that fail, which may take long, and while something that the decoder needs is
+    unreachable; that is retried until `stopping`, or not at all. Late messages are collected in `late` if
+    `keeps_late` says so.
     """
 
     def __init__(
@@ -84,25 +84,25 @@ class PartitionBuffer:
         self._cuts: dict[Input, list[int]] = {}
 
     def add_partition(self, progress: PartitionState, cuts: list[int]) -> None:
-        """Take up a partition. Its deltas end at each offset of `cuts`, and elsewhere."""
+        """Add a partition. Its deltas end at each offset in `cuts`, and elsewhere."""
         self.progress[progress.input] = progress
         self._cuts[progress.input] = sorted(cuts)
 
     def forget(self) -> None:
-        """Drop everything that was not delivered; another worker reads it again."""
+        """Drop everything that was not delivered; another worker rereads it."""
         self.progress.clear()
         self._cuts.clear()
         self.clear()
 
     def release(self, inputs: Collection[Input]) -> None:
-        """Drop what is held of some partitions, which another worker has now."""
+        """Drop the state of some partitions, which another worker has now."""
         for where in inputs:
             self.progress.pop(where, None)
             self._cuts.pop(where, None)
         self.clear(inputs)
 
     def clear(self, inputs: Collection[Input] | None = None) -> None:
-        """Forget the deltas that were ready, of some partitions or of all: they are delivered."""
+        """Forget the deltas that were ready, for some partitions or for all: they are delivered."""
         self.ready = [] if inputs is None else [d for d in self.ready if d.input not in inputs]
         self.dead_letters = (
             [] if inputs is None else [letter for letter in self.dead_letters if letter.input not in inputs]
@@ -111,7 +111,7 @@ class PartitionBuffer:
         self.dead_bytes = sum(one.size for one in self.dead_letters) + sum(one.size for one in self.late)
 
     def sketch(self, source: Decoding, messages: Messages) -> None:
-        """Sketch what `source` makes of messages, except of unrecovered partitions or out of range."""
+        """Sketch messages decoded by `source`, except of unrecovered partitions or out of range."""
         if messages.broken is not None:
             self.skip(messages.broken)
             return
@@ -120,7 +120,7 @@ class PartitionBuffer:
         self.remarks.report_due()
 
     def decoded(self, source: Decoding, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
-        """What `source` makes of messages, waited for as long as what it needs is unreachable."""
+        """Decode messages with `source`, retrying while something that it needs is unreachable."""
         wait = None if self._patience is None else self._wait
         for part, decoded in source.decoded(messages, wait):
             if self._patience is not None:
@@ -128,7 +128,7 @@ class PartitionBuffer:
             yield part, decoded
 
     def add(self, messages: Messages, decoded: Decoded) -> None:
-        """Sketch messages that are decoded already; those of a partition are in order."""
+        """Sketch decoded messages; those of a partition are in order."""
         self.remarks.observe(messages, decoded)
         for low, high in messages.runs():
             where = Input(*messages.topic_partition(low))
@@ -137,7 +137,7 @@ class PartitionBuffer:
                 self._sketch_run(where, messages, decoded, low, high)
 
     def recall(self, messages: Messages, decoded: Decoded) -> None:
-        """Note messages that were counted before their partitions were recovered; leave out all others."""
+        """Remember messages that were counted before their partitions were recovered; ignore all others."""
         for low, high in messages.runs():
             where = Input(*messages.topic_partition(low))
             progress = self.progress.get(where)
@@ -152,7 +152,7 @@ class PartitionBuffer:
         time.sleep(_PAUSE_SECONDS)
 
     def skip_to(self, where: Input, offset: int) -> None:
-        """Note that only transactions' markers or gaps are left before `offset`."""
+        """Record that only transaction markers or gaps are left before `offset`."""
         progress = self.progress[where]
         while self._cuts[where] and self._cuts[where][0] <= offset:
             progress.skip(self._cuts[where].pop(0))
@@ -160,7 +160,7 @@ class PartitionBuffer:
         progress.skip(offset)
 
     def leave_out(self, where: Input, offset: int) -> None:
-        """Leave out the messages before `offset` on request: they are not read, and counted as skipped."""
+        """Skip the messages before `offset` on request: they are not read, and counted as skipped."""
         progress, cuts = self.progress[where], self._cuts[where]
         while progress.next_offset < offset:
             next_offset = min([offset, *cuts[:1]])
@@ -168,7 +168,7 @@ class PartitionBuffer:
             self.skip_to(where, next_offset)
 
     def end_of(self, where: Input) -> int | None:
-        """The offset where a partition's reading ends, if it does."""
+        """The offset at which reading of a partition ends, or None."""
         return None if self._ends is None else self._ends.get(where, 0)
 
     def _sketch_run(self, where: Input, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
@@ -220,7 +220,7 @@ class PartitionBuffer:
         progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
 
     def skip(self, broken: Broken) -> None:
-        """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""
+        """Count offsets whose messages can't be read as dead letters, with one letter for the range."""
         where = Input(broken.topic, broken.partition)
         progress, end = self.progress.get(where), self.end_of(where)
         if progress is None:
@@ -245,9 +245,9 @@ class PartitionBuffer:
 
 
 def by_partition(messages: Messages) -> Messages:
-    """The messages, those of a partition side by side if they lie in too many stretches.
+    """The messages sorted by partition, if they are in too many runs.
 
-    They stay in order.
+    Within a partition they stay in order.
     """
     if len(messages.runs()) <= _MOST_RUNS:
         return messages
@@ -255,7 +255,7 @@ def by_partition(messages: Messages) -> Messages:
 
 
 def _check_order(where: Input, offsets: np.ndarray) -> None:
-    """Raise if offsets are out of order: rows that are on time would be judged late."""
+    """Raise if offsets are out of order: rows that are on time would be considered late."""
     unordered = offsets[1:] <= offsets[:-1]
     if unordered.any():
         at = int(np.argmax(unordered))
@@ -266,10 +266,10 @@ def _check_order(where: Input, offsets: np.ndarray) -> None:
 
 
 def _recall(progress: PartitionState, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
-    """Note those of a partition's messages that were counted before it was recovered."""
+    """Remember those of a partition's messages that were counted before it was recovered."""
     offsets = messages.offset
     first, last = low + np.searchsorted(offsets[low:high], [progress.recall_offset, progress.next_offset])
-    # What lies behind them shows that there are no more.
+    # A message after them shows that there are no more.
     following = progress.next_offset if last < high else int(offsets[high - 1]) + 1
     low, high, numbers = _rows(decoded, int(first), int(last))
     frame = decoded.frame.slice(low, high - low)

@@ -1,17 +1,16 @@
-"""Sessions: stretches of a group's rows without a gap, and which of them belong together.
+"""Sessions: runs of a group's rows without a gap, and which of them belong together.
 
-Of two rows the later one meets the earlier one if it comes at most the gap after it, and if the earlier
-one's own session would not have ended by the watermark that the later one's partition had reached before it:
-a session that has ended takes no more rows. A pause of exactly the gap ends no session, as with Flink, Kafka
-Streams and Spark. So what belongs together depends on each partition's order of
-rows alone, not on how they were cut into batches and deltas, nor on which delta came first, and a session may
-be emitted once all partitions' watermarks have passed its end.
+A row joins an earlier row if it comes at most the gap after it, and if the earlier one's session would not
+have ended by the watermark that the later one's partition had reached before it: a session that has ended
+accepts no more rows. A pause of exactly the gap doesn't end a session, as in Flink, Kafka Streams and Spark.
+So which rows belong together depends only on each partition's order of rows, not on how they were divided
+into batches and deltas, nor on which delta came first, and a session may be emitted once all partitions'
+watermarks have passed its end.
 
-Of a stretch of rows that belong together three times say all that the question needs: its first row's, its
-last row's, and its **barrier**, the smallest over its rows of the row's time or the first time past the
-watermark before it, whichever is later. Stretches that overlap in time always belong together; of others the
-later one meets the earlier one if that one's end, its last row and the gap, is not before the later one's
-barrier.
+For a run of rows that belong together, three times are sufficient: its first row's, its last row's, and its
+**barrier**, the minimum over its rows of the later of the row's time and the first time past the watermark
+before it. Runs that overlap in time always belong together. Otherwise, the later one joins the earlier one if
+the earlier one's end (its last row plus the gap) is not before the later one's barrier.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from ..windows.session import Session
 from .panes import Sketches
 
 _FEW = 10_000
-"""Stretches are joined early once there are more than twice as many as after the last time, and this many."""
+"""Runs are joined early once they are more than twice as many as after the last time, and this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Stretches of rows: whose they are (a number a group), and their three times (int64 microseconds)."""
+    """Runs of rows: their owners (a number per group), and their three times (int64 microseconds)."""
 
     owner: np.ndarray
     first: np.ndarray
@@ -43,12 +42,12 @@ class Stretches:
 
     @classmethod
     def none(cls) -> Stretches:
-        """No stretches."""
+        """No runs."""
         return cls(*(np.empty(0, np.int64) for _ in range(4)))
 
     @classmethod
     def of_rows(cls, own: np.ndarray, times: np.ndarray, reached: np.ndarray | None) -> Stretches:
-        """Each row by itself; `reached` is the watermark before it."""
+        """Each row as a run of its own; `reached` is the watermark before it."""
         return cls(own, times, times, times if reached is None else np.maximum(times, reached + 1))
 
     def __len__(self) -> int:
@@ -59,7 +58,7 @@ class Stretches:
         return Stretches(*(np.concatenate(pair) for pair in pairs))
 
     def joined(self, gap_us: int) -> tuple[Stretches, np.ndarray]:
-        """The stretches that belong together as one each, ordered by owner and time; and which is in which.
+        """Join the runs that belong together, ordered by owner and time; also returns which run is in which.
 
         >>> times = np.array([0, 9, 3, 20])
         >>> found, part = Stretches.of_rows(np.zeros(4, int), times, None).joined(7)
@@ -71,7 +70,7 @@ class Stretches:
             return self, part
         order = np.lexsort((self.first, self.owner))
         own, first, last, barrier = (column[order] for column in self._columns())
-        # No row before a place meets one behind it if the latest of those before ends before all barriers.
+        # No row before a position joins one after it if the latest one before ends before all barriers.
         latest = last if self.last is self.first else _latest_so_far(own, last)
         least = barrier if self.barrier is self.first else _least_to_come(own, barrier)
         apart = (latest[:-1] < first[1:]) & (latest[:-1] + np.int64(gap_us) < least[1:])
@@ -91,7 +90,7 @@ class Stretches:
 
 
 def _ranked(own: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers in the order of owner, then time; and the times by those numbers, modulo how many there are."""
+    """Ranks by owner, then time; and the times by these ranks, modulo their number."""
     order = np.argsort(times, kind="stable")
     rank = np.empty(len(times), np.int64)
     rank[order] = np.arange(len(times))
@@ -99,23 +98,23 @@ def _ranked(own: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _latest_so_far(own: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The latest time of an owner's stretches up to each; `own` is in order."""
+    """The latest time of an owner's runs up to each; `own` is sorted."""
     ranks, sorted_times = _ranked(own, times)
     return sorted_times[np.maximum.accumulate(ranks) % len(times)]
 
 
 def _least_to_come(own: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The earliest time of an owner's stretches from each on; `own` is in order."""
+    """The earliest time of an owner's runs from each on; `own` is sorted."""
     ranks, sorted_times = _ranked(own, times)
     return sorted_times[np.minimum.accumulate(ranks[::-1])[::-1] % len(times)]
 
 
 class SessionRows(Sketches):
-    """The sketches of the rows since the last `drain`, by stretches of a group's rows without a gap.
+    """The sketches of the rows since the last `drain`, by runs of a group's rows without a gap.
 
-    Each stretch ends with its pane, by which messages are counted, and is joined again where it is merged. In
-    the table they become, `window_start` is the first row's time, `window_end` the last row's and the gap;
-    the barrier stands beside the keys (`table.schema.with_barrier`).
+    Each run ends with its pane, by which messages are counted, and is joined again during merging. In the
+    resulting table, `window_start` is the first row's time, `window_end` the last row's plus the gap; the
+    barrier follows the keys (`table.schema.with_barrier`).
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count
@@ -155,7 +154,7 @@ class SessionRows(Sketches):
         return part + held
 
     def _join(self) -> None:
-        """Join what came in several batches."""
+        """Join runs from several batches."""
         sessions, part = self._stretches.joined(self._window.gap_us)
         if len(sessions) < len(part):
             for name, groups in self._groups.items():

@@ -1,7 +1,7 @@
-"""Numbers read as times in the wrong unit: most would lie in January 1970, or thousands of years ahead.
+"""Detects numbers read as times in the wrong unit: most would be in January 1970, or in the far future.
 
-Nothing is guessed: times are what the stream says they are. But who reads seconds as milliseconds, or the
-reverse, learns it from a warning that names the unit that fits, and not from windows that are late or empty.
+Nothing is guessed: times are what the stream's definition says. But a user who reads seconds as milliseconds,
+or the reverse, gets a warning that names the matching unit, instead of windows that are late or empty.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_US = 631_152_000e6
-"""Times from 1990 on are what one expects; earlier ones are right if no other unit makes them later."""
+"""Times from 1990 on are plausible; earlier ones are accepted if no other unit makes them later."""
 _AHEAD_US = 2 * 366 * 86_400e6
 _PROBE = 1_000_000_000
 
 
 def unit_read(time: pl.Expr, kind: pl.DataType) -> str | None:
-    """The unit in which an expression takes the numbers of its one column, of this type; None if in none.
+    """The unit in which an expression reads its only column's numbers, with this type; None if in none.
 
     >>> unit_read(pl.from_epoch("at", time_unit="ms"), pl.Int64())
     'ms'
@@ -38,7 +38,7 @@ def unit_read(time: pl.Expr, kind: pl.DataType) -> str | None:
 
 
 def wrong_unit(numbers: np.ndarray, unit: str, now_us: int) -> tuple[str, str] | None:
-    """The unit in which most of these numbers would be times, if it is another one; and that in words.
+    """Another unit in which most of these numbers would be plausible times, and an explanation; or None.
 
     >>> wrong_unit(np.array([1_700_000_000]), "ms", 1_767_225_600_000_000)
     ('s', 'holds 1700000000; read as milliseconds this is 1970-01-20, as seconds it is 2023-11-14')

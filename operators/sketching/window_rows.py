@@ -1,4 +1,4 @@
-"""What a worker keeps of rows, by the kind of windows: sketches by pane, unless a kind is listed here."""
+"""How a worker sketches rows, by the kind of windows: by pane, unless a kind is listed here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ROWS = {
     "count": "operators.sketching.count_rows:ByCountRows",
     "session": "operators.sketching.session_rows:SessionRows",
 }
-"""Kinds with rows of their own, each by the place of its class; reading this imports none."""
+"""Kinds with their own class of rows, by import path; reading this imports none."""
 
 
 def rows_class(window: StreamWindows) -> type[Sketches]:
-    """The class of what a worker keeps of a stream's rows.
+    """The class that sketches a stream's rows.
 
     >>> from ..windows.session import Session
     >>> from ..windows.tumbling import Tumbling

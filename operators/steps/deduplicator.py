@@ -1,9 +1,9 @@
-"""`deduplicate` within the way of a stream's rows: what comes before it, what it drops, what comes after.
+"""`deduplicate` among a stream's steps: the steps before it, the rows it drops, the steps after it.
 
-Whether a row is a duplicate is looked up before anything that depends on more than the rows: late rows, and
-those of a clock that is ahead, are noted like all others, so that reading again finds the same. Only a time
-that can't be true, whatever the clock says, is no time to compare with. Where the last messages are compared,
-offsets stand for the times.
+Duplicates are looked up before anything that depends on more than the rows themselves: late rows, and rows of
+a clock that is ahead, are remembered like all others, so that rereading finds the same duplicates. Only a
+time that can't be true, whatever the clock says, is not compared. If rows are compared with the last
+messages, offsets stand for times.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .look_back import LookBack
 from .row_steps import Stepped
 
 _NEVER_US = 1 << 62
-"""A wall clock that nothing is ahead of."""
+"""A wall clock that no time is ahead of."""
 _ALL = 1 << 62
 
 
 class Deduplicator(LookBack):
-    """The ids that one partition has seen, and the steps of its stream before and after they are compared."""
+    """The ids that one partition has seen, and the steps of its stream before and after the comparison."""
 
     def __init__(self, stream: Stream, step: Deduplicate) -> None:
         super().__init__(stream, step)
         assert stream.window is not None
         self._ids = step.ids
         self._last = step.last
-        # The last messages are no more than there are: only a stretch of time may hold too many ids.
-        # Seen counts what lies less than its stretch away: of the last one message, that is less than 2.
+        # The last messages are limited in number; only a span of time may contain too many ids. An id is a
+        # duplicate if it is less than the reach away: for the last one message, that is less than 2.
         reach = step.last + 1 if step.last else step.within_us or 0
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
         self._span_us = stream.window.longest_us
@@ -47,13 +47,13 @@ class Deduplicator(LookBack):
 
     @property
     def size(self) -> int:
-        """Bytes of the ids that are kept, or of the filter that knows them."""
+        """The bytes of the remembered ids, or of the filter that holds them."""
         return self._seen.size
 
     def mark(
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, offsets: np.ndarray
     ) -> Stepped:
-        """The rows with a mask of duplicates; notes them. `offsets` are those of the caller's rows."""
+        """The rows with a mask of duplicates; remembers them. `offsets` are those of the caller's rows."""
         stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
         broken = broken_clocks(times, stamps, self._max_ahead_us, _NEVER_US)
         ids = [left.frame[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in self._ids]
@@ -65,12 +65,12 @@ class Deduplicator(LookBack):
         return replace(left, duplicate=duplicate)
 
     def forget(self, time: PartitionTime) -> None:
-        """Forget ids that only late rows could be close to, now that the partition is so far."""
+        """Forget ids that only late rows could be close to, given the partition's time."""
         if self._last is not None:
             return
-        if self._max_ahead_us < 0 or time.rows == CONFIRMED:  # the time of a young partition may go back
+        if self._max_ahead_us < 0 or time.rows == CONFIRMED:  # a young partition's time may go back
             self._seen.forget_before(time.watermark(self._delay_us) - self._span_us)
 
     def replay_from(self, offset: int) -> int:
-        """The offset to read again from before reading on at `offset`."""
+        """The offset from which to reread before continuing at `offset`."""
         return self._seen.replay_from(offset)

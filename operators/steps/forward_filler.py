@@ -1,4 +1,4 @@
-"""`fill_forward` within the way of a stream's rows: what rows before said, for those that say nothing."""
+"""`fill_forward` among a stream's steps: previous values, for rows with a null."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACE = "__place"
 
 
 class ForwardFiller(LookBack):
-    """The latest value of each key in the last messages of one partition, with where it was."""
+    """The latest value of each key in the last messages of one partition, with its offset."""
 
     def __init__(self, stream: Stream, step: FillForward) -> None:
         super().__init__(stream, step)
@@ -56,7 +56,7 @@ class ForwardFiller(LookBack):
 
 
 def look_back_of(stream: Stream) -> LookBack | None:
-    """What a stream must know of the rows before in a partition; None if it looks at each row by itself."""
+    """The memory of earlier rows that a stream needs in a partition; None if each row is independent."""
     for step in stream.steps:
         if isinstance(step, Deduplicate):
             return Deduplicator(stream, step)

@@ -1,7 +1,7 @@
-"""The way of a stream's rows around a step that looks at rows before: what comes before it, and after it.
+"""A step that depends on earlier rows, with the steps of its stream before and after it.
 
-Such a step is taken before anything that depends on more than the rows: late rows, and those of a clock that
-is ahead, are noted like all others, so that reading again finds the same.
+It runs before anything that depends on more than the rows themselves: late rows, and rows of a clock that is
+ahead, are remembered like all others, so that rereading gives the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .row_steps import Refuse, RowSteps, Stepped, unique
 
 
 class LookBack(ABC):
-    """What a step knows of one partition's rows, and the steps of its stream before and after it."""
+    """A step's memory of one partition's rows, and the steps of its stream before and after it."""
 
     def __init__(self, stream: Stream, step: RowStep) -> None:
         at = stream.steps.index(step)
@@ -31,16 +31,16 @@ class LookBack(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Bytes of what is kept."""
+        """The bytes of its memory."""
 
     @abstractmethod
     def mark(
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, offsets: np.ndarray
     ) -> Stepped:
-        """The rows as the step leaves them; notes them. `offsets` are those of the caller's rows."""
+        """The rows after the step; remembers them. `offsets` are those of the caller's rows."""
 
     def drop(self, left: Stepped, times: np.ndarray, refuse: Refuse) -> tuple[Stepped, np.ndarray, int]:
-        """What is left of rows without duplicates after the other steps, its times, and the messages gone."""
+        """The rows without duplicates after the other steps, their times, and the messages without a row."""
         messages = len(unique(left.numbers))
         if left.duplicate is not None and left.duplicate.any():
             times, left = times[~left.duplicate], left.keep(~left.duplicate)
@@ -61,9 +61,9 @@ class LookBack(ABC):
         return rows, times, messages - len(refused) - len(unique(rows.numbers))
 
     def forget(self, time: PartitionTime) -> None:
-        """Forget what only late rows could need, now that the partition is so far."""
+        """Forget what only late rows could need, given the partition's time."""
         return None
 
     @abstractmethod
     def replay_from(self, offset: int) -> int:
-        """The offset to read again from before reading on at `offset`."""
+        """The offset from which to reread before continuing at `offset`."""

@@ -1,4 +1,4 @@
-"""From where rows must be read again, and how far their partition was there."""
+"""The offsets from which rows must be reread, and their partition's event time there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _MANY = 64
 
 
 class ReplayMarks:
-    """Places in one partition, each with its event time before and the latest time of the rows from there on.
+    """Offsets in a partition, each with the event time before it and the latest time of the rows that follow.
 
-    Rows that are read again are judged as they were judged at first: what is late depends on what came
-    before, so a worker that reads again must begin with the event time that the partition had there. There
-    are few marks, however many rows: neighbours become one.
+    Reread rows must be judged as they were the first time. What is late depends on earlier rows, so a worker
+    that rereads must start with the event time that the partition had there. There are few marks, however
+    many rows, because neighbouring marks are merged.
 
     >>> marks = ReplayMarks()
     >>> for offset, latest in ((0, 10), (5, 30), (7, 20)):
@@ -30,16 +30,16 @@ class ReplayMarks:
         self._marks: list[tuple[int, PartitionTime, int]] = []
 
     def note(self, offset: int, time: PartitionTime, latest_us: int) -> None:
-        """Rows came from `offset` on, when their partition's time was `time`; the latest is of this time."""
+        """Record rows from `offset` on, before which the partition's time was `time`, up to `latest_us`."""
         self._marks.append((offset, replace(time), latest_us))
         if len(self._marks) > _MANY:
             pairs = zip(self._marks[::2], [*self._marks[1::2], self._marks[-1]])
             self._marks = [(at, before, max(one, two)) for (at, before, one), (_, _, two) in pairs]
 
     def replay(self, offset: int, time: PartitionTime, reach_us: int) -> tuple[int, PartitionTime]:
-        """Where to read again from to know all rows after `reach_us`, and the event time there.
+        """The offset from which to reread to know all rows after `reach_us`, and the event time there.
 
-        At most `offset`, where it is `time`.
+        It is at most `offset`, where the event time is `time`.
         """
         while self._marks and self._marks[0][2] <= reach_us:
             self._marks.pop(0)

@@ -1,4 +1,4 @@
-"""Where rows come from, which tells rows of one event time apart."""
+"""The origin of rows, which distinguishes rows with the same event time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...sketches.core.lazy import np
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """Where rows come from: their partition, and the offset of each (int64)."""
+    """The origin of rows: their partition, and the offset of each (int64)."""
 
     partition: int
     offsets: np.ndarray
 
     def of(self, rows: np.ndarray) -> RowOrigin:
-        """That of some of the rows, by their numbers."""
+        """The origin of some of the rows, by their numbers."""
         return RowOrigin(self.partition, self.offsets[rows])

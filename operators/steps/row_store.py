@@ -1,7 +1,7 @@
-"""Rows in memory, numbered in the order in which they came, that are appended often and gathered often.
+"""Rows in memory, numbered in order of arrival, for frequent appends and look-ups.
 
-They lie in frames whose sizes at least halve from one to the next, so that an append copies little, and a
-look-up gathers from few.
+They are stored in frames whose sizes at least halve from one to the next, so that an append copies little,
+and a look-up gathers from few frames.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...sketches.core.lazy import pl
 
 
 class RowStore:
-    """Rows of these columns.
+    """Rows with these columns.
 
     >>> frames = RowStore({"country": pl.String})
     >>> frames.append(pl.DataFrame({"country": ["FI", "NO"]}))
@@ -34,7 +34,7 @@ class RowStore:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         return sum(int(frame.estimated_size()) for frame in self._frames)
 
     def append(self, rows: pl.DataFrame) -> None:
@@ -48,7 +48,7 @@ class RowStore:
             self._frames[-1] = pl.concat([self._frames[-1], last], rechunk=True)
 
     def gather(self, numbers: np.ndarray) -> pl.DataFrame:
-        """The rows of these numbers; nulls for -1."""
+        """The rows with these numbers; nulls for -1."""
         if not self._frames or not len(numbers):
             return self._schema.to_frame().clear(len(numbers))
         wanted = pl.Series(numbers)
@@ -57,6 +57,6 @@ class RowStore:
         return pl.concat(self._frames, rechunk=False).select(pl.all().gather(wanted))
 
     def retain(self, numbers: np.ndarray) -> None:
-        """Drop all rows but these, which are numbered from 0 on in this order."""
+        """Drop all rows except these, which are renumbered from 0 in this order."""
         kept = self.gather(numbers)
         self._frames, self._height = ([kept.rechunk()] if len(numbers) else []), len(numbers)

@@ -1,6 +1,6 @@
-"""A run's files of a day as one, which grows: each window is in it once, however often it is delivered.
+"""A run's files of one day combined into a growing file: each window is in it once, however often delivered.
 
-The file's metadata names the files that it was made of. Readers of this package ignore those if they still
+The file's metadata names the files that it was made from. Readers of this package ignore those if they still
 exist, as after a crash before they were deleted. A window that is delivered again replaces its own rows in
 the day's file, so no window is ever in two files.
 """
@@ -22,12 +22,12 @@ from .windows import edges
 
 
 def day_file_of(folder: StoredFile, partition: int, digest: str) -> StoredFile:
-    """The file of a day's folder for one partition of the table topic and one group of runs."""
+    """The file in a day's folder for one partition of the table topic and one group of runs."""
     return folder / f"{COMPACTED}{partition:04d}-{digest}.parquet"
 
 
 def has_source(day: StoredFile, name: str) -> bool:
-    """Whether a day's file has the rows that were in a file of this name."""
+    """Whether a day's file has the rows that were in a file with this name."""
     return exists(day) and name in sources_of(day)
 
 
@@ -45,14 +45,14 @@ def add_to_day(day: StoredFile, files: Sequence[StoredFile]) -> None:
 
 
 def replace_in_day(day: StoredFile, table: pa.Table) -> None:
-    """Put a table of whole windows into a day's file in place of its rows of the same windows."""
+    """Put a table of whole windows into a day's file, replacing its rows of the same windows."""
     (before,) = tables_of([day])
     kept = rows_without(before, table, [START, END])
     _write(day, group_rows([kept, table] if kept.num_rows else [table]), sources_of(day))
 
 
 def last_end(day: StoredFile) -> int:
-    """When the last of a day file's windows ends (microseconds since 1970)."""
+    """The end of the last of a day file's windows (microseconds since 1970)."""
     (table,) = tables_of([day])
     return int(edges(table)[1].max())
 

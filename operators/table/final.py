@@ -11,12 +11,12 @@ from ..definition.aggregate import METADATA
 
 
 def is_final(table: pa.Table) -> bool | None:
-    """What `SketchTable.is_final` says."""
+    """Implements `SketchTable.is_final`."""
     return _about(table.schema).get("final")
 
 
 def with_final(table: pa.Table, final: bool) -> pa.Table:
-    """The table with that said in its schema's metadata."""
+    """The table with its finality in its schema's metadata."""
     metadata = {
         **(table.schema.metadata or {}),
         METADATA: json.dumps({**_about(table.schema), "final": final}),

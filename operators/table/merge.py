@@ -33,7 +33,7 @@ from .windows import TableWindows, edges, windows_in, within, zone_of
 
 
 def rows_without(table: pa.Table, other: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows of a table whose values in these columns no row of another one has, in their order.
+    """The rows of a table whose values in these columns occur in no row of `other`, in their order.
 
     >>> few, more = pa.table({"a": [3]}), pa.table({"a": [1, 3, None], "b": [7, 8, 9]})
     >>> rows_without(more, few, ["a"])["b"].to_pylist()
@@ -45,7 +45,7 @@ def rows_without(table: pa.Table, other: pa.Table, names: Sequence[str]) -> pa.T
 
 
 class Accumulator:
-    """Folds tables into one as they come, and holds the groups as live sketches.
+    """Merges tables into one as they arrive, holding the groups as live sketches.
 
     Windows keep their length; the tables must be of the given schema, their fields nullable or not.
 
@@ -68,7 +68,7 @@ class Accumulator:
         return len(self._index)
 
     def merge(self, table: pa.Table) -> None:
-        """Merge a table's rows in. Raises `SketchError` for bytes that are not sketches."""
+        """Merge in a table's rows. Raises `SketchError` for bytes that are not sketches."""
         starts, ends = edges(table)
         self.merge_as(table, starts, ends - starts)
 
@@ -76,7 +76,7 @@ class Accumulator:
         """Merge a table's rows into windows with these starts and lengths (int64 microseconds)."""
         if not len(starts):
             return
-        # Windows of different lengths may start together: the length is one more key.
+        # Windows of different lengths may start together, so the length is an additional key.
         keys = [*(_whole(table, key) for key in self._keys), pa.array(lengths)]
         numbers = self._index.number(starts, keys)
         if self._groups is None:
@@ -87,18 +87,18 @@ class Accumulator:
             groups.merge(numbers, _whole(table, name))
 
     def keys_table(self) -> pa.Table:
-        """The keys of all groups so far, in the order in which they came."""
+        """The keys of all groups so far, in order of arrival."""
         types = [self.schema.field(key).type for key in self._keys]
         columns = self._index.keys([*types, pa.int64()])[: len(types)]
         return pa.table(columns, schema=pa.schema(list(zip(self._keys, types))))
 
     def answers(self, name: str) -> Any:
-        """A column's answers, in the same order; as `query` has them of a table."""
+        """A column's answers, in the same order, as `query` returns them."""
         aggregate = self._aggregates[name]
         return [] if self._groups is None else self._groups[name].answers(**aggregate.answer)
 
     def groups(self) -> WindowGroups:
-        """All groups so far as they live, ordered by window and keys; nothing may be merged in after that."""
+        """All groups so far, live, ordered by window and keys; nothing may be merged in after that."""
         if self._groups is None:
             return WindowGroups.of_table(self.schema.empty_table())
         types = [self.schema.field(key).type for key in self._keys]
@@ -117,11 +117,11 @@ def larger_windows(
     zone: str | None = None,
     schema: pa.Schema | None = None,
 ) -> Paned:
-    """The windows, side by side, that those of a table with this schema are merged into.
+    """The adjacent windows into which those of a table with this schema are merged.
 
-    They begin by the clock of `zone`, or of the zone whose days the table's own are.
+    They begin by the clock of `zone`, or of the zone of the table's own windows.
 
-    Raises `ValueError`, which begins with `verb`, for those that can't be.
+    Raises `ValueError`, which begins with `verb`, for invalid lengths.
     """
     if calendar_length(every).mean_us < 1:
         raise ValueError(f'{verb}: {every!r} is not a length for windows; write one such as "1h"')
@@ -135,7 +135,7 @@ def larger_windows(
 def windows_of_rollup(
     verb: str, every: Duration | None, offset: Duration | None, zone: str | None, schema: pa.Schema | None
 ) -> Paned | None:
-    """As `larger_windows`; None without a length, which then nothing may be said of."""
+    """Like `larger_windows`; None without a length, in which case `offset` and `zone` are not allowed."""
     if every is not None:
         return larger_windows(verb, every, offset, zone, schema)
     if offset is not None or zone is not None:
@@ -146,7 +146,7 @@ def windows_of_rollup(
 def merge_tables(
     tables: Iterable[pa.Table], by: Sequence[str] | None = None, larger: Paned | None = None
 ) -> pa.Table:
-    """As `sketch_table.merge`, which says what is taken and raised."""
+    """Implements `sketch_table.merge`, which documents parameters and errors."""
     parts = list(tables)
     if not parts:
         raise ValueError("merge: no tables were given; give at least one, which may be empty")
@@ -172,15 +172,15 @@ def merge_tables(
 
 
 def group_rows(tables: Sequence[pa.Table]) -> pa.Table:
-    """As `merge_tables`, but sketches are read only where several rows are of one group.
+    """Like `merge_tables`, but reads sketches only if several rows belong to one group.
 
-    So what isn't a sketch shows when it is used. Raises `SketchError` for tables that differ.
+    So invalid sketches are only detected when they are used. Raises `SketchError` for tables that differ.
     """
     parts = _alike(list(tables))
     table = pa.concat_tables(parts)
     keys = keys_of(table.schema)
     for at, name in enumerate(table.column_names):
-        if name in (START, END, *keys):  # in one piece, as each step below would make them for itself
+        if name in (START, END, *keys):  # contiguous, because each step below needs that
             table = table.set_column(at, table.schema.field(name), _whole(table, name))
     parts = [table] if len(parts) == 1 else parts
     columns = table.select([START, END, *keys])
@@ -200,14 +200,14 @@ def group_rows(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _windows_of_all(tables: Sequence[pa.Table]) -> TableWindows | None:
-    """The windows that all tables have; None if they differ, or don't say what they have."""
+    """The windows that all tables have; None if they differ, or are undeclared."""
     kinds = {windows_in(table) for table in tables if table.num_rows} or {windows_in(tables[0])}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def _fitting(tables: list[pa.Table], keys: Sequence[str], larger: Paned) -> pa.Table:
     """The rows that make up larger windows, with each row of the stream in exactly one of them."""
-    # Tables that don't say what windows they have may be parts of one table, so they are judged together.
+    # Tables that don't declare their windows may be parts of one table, so they are checked together.
     known = [table for table in tables if windows_in(table) is not None]
     if len(known) < len(tables):
         known.append(pa.concat_tables(table for table in tables if windows_in(table) is None))
@@ -218,7 +218,7 @@ def _fitting(tables: list[pa.Table], keys: Sequence[str], larger: Paned) -> pa.T
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """The tables in one schema. Raises `SketchError` if their definitions differ."""
+    """The tables in a common schema. Raises `SketchError` if their definitions differ."""
     tables = [in_current_form(table) for table in tables]
     first = tables[0].schema
     columns = []
@@ -246,5 +246,5 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
 
 
 def _loose(schema: pa.Schema) -> pa.Schema:
-    """The schema with every field nullable, since Parquet and Spark don't keep that property."""
+    """The schema with all fields nullable, because Parquet and Spark don't preserve that property."""
     return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)

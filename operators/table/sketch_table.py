@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 PARQUET = (".parquet", ".pq")
 IPC = (".arrow", ".arrows", ".ipc")
-"""How the names of files end that hold tables of sketches."""
+"""The extensions of files that hold tables of sketches."""
 
 _SHOWN = 10
-"""How many rows are shown where a table shows itself."""
+"""How many rows a table's text and notebook view show."""
 
 
 class SketchTable:
@@ -54,8 +54,8 @@ class SketchTable:
     `merge`, `rollup`, `slice`, `filter` and `sort_by` return new ones.
 
     A window that closes in a run is answered from its live sketches; serialised bytes are produced only on
-    request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it. Of
-    the members of a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column` (also with square
+    request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it.
+    Like a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column` (also with square
     brackets), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` returns the whole table. Notebooks
     show the first windows with their answers.
 
@@ -128,7 +128,7 @@ class SketchTable:
     ) -> SketchTable:
         """Merge windows into coarser windows, and groups into those of fewer keys.
 
-        `every`, `by`, `offset`, `zone` and the exceptions are those of the function `merge`.
+        The function `merge` describes `every`, `by`, `offset`, `zone` and the exceptions.
         """
         return merge([self], by, every, offset=offset, zone=zone)
 
@@ -276,7 +276,7 @@ class SketchTable:
         return "\n  ".join([f"SketchTable of {self._summary()}", *lines, *self._more()])
 
     def _repr_html_(self) -> str:
-        """As notebooks show it: windows, keys and answers, each with its bounds, of the first rows."""
+        """The notebook view: windows, keys and answers, each with its bounds, of the first rows."""
         names = self.column_names
         titles = ["window (UTC)", *names[2:]] if self._has_windows else names
         head = "".join(f"<th>{escape(visible_name(title))}</th>" for title in titles)
@@ -294,7 +294,7 @@ class SketchTable:
         return not self._groups.all_time
 
     def _summary(self) -> str:
-        """What it is of, in a line."""
+        """A description in one line."""
         schema, keys = self._groups.schema, self._groups.keys
         windows = declared_windows(schema)
         parts = [f"{len(self):,} row{'s' * (len(self) != 1)}"]
@@ -311,7 +311,7 @@ class SketchTable:
         """The first rows as text: window, keys and answers."""
         head = self._groups.slice(0, _SHOWN)
         if not head.alive:
-            head = WindowGroups.of_table(head.table)  # so that no others are answered
+            head = WindowGroups.of_table(head.table)  # so that only these are answered
         try:
             answers = head.answers()
         except SketchError as error:
@@ -337,11 +337,10 @@ def merge(
     """Merge the rows that have the same window and keys into one table.
 
     `by` names the keys to preserve (all if None, none if empty). `every` is the length of the new windows,
-    into which the tables' own windows must fit; with `offset` and `zone` they begin as those of
-    `Stream.tumbling` do: hours merge into a day of a zone. Windows of a zone merge into ones of the same
-    zone unless `zone` names another, such as ``"UTC"``.
-    Overlapping windows contain rows twice, so `every` uses those that lie end to end, and a new window is as
-    complete as these. Merging adds nothing to a sketch's error.
+    into which the tables' own windows must fit. With `offset` and `zone` they begin as in `Stream.tumbling`,
+    so hours merge into a day of a zone. Windows of a zone merge into windows of the same zone unless `zone`
+    names another, such as ``"UTC"``. Overlapping windows contain rows twice, so `every` uses only windows
+    that lie end to end, and a new window is as complete as these. Merging adds nothing to a sketch's error.
 
     Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
     `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping
@@ -365,5 +364,5 @@ def merge(
 
 
 def _text(value: Any) -> str:
-    """An answer, in a line or several."""
+    """An answer as text, in one line or several."""
     return cell(value) if isinstance(value, bytes | str | None) else answer(value)

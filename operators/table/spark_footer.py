@@ -1,8 +1,8 @@
-"""Parquet files that Spark and this package both read as tables of sketches.
+"""Parquet files that both Spark and this package read as tables of sketches.
 
-Spark keeps its schema, with each column's metadata, as JSON in the Parquet footer. Arrow keeps its own schema
-there and ignores Spark's. Files written here carry both, so that ``spark.read.parquet`` finds the aggregates'
-definitions; files that Spark wrote are read by Spark's schema.
+Spark stores its schema, with each column's metadata, as JSON in the Parquet footer. Arrow stores its own
+schema there and ignores Spark's. Files written here contain both, so that ``spark.read.parquet`` finds the
+aggregates' definitions; for files that Spark wrote, Spark's schema is used.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 WINDOWS = "streamgauge.windows"
 """The key of the table's windows in a Spark column's metadata; Arrow has them in its schema's metadata."""
 KEY_TYPE = "streamgauge.key"
-"""The key of a key column's Arrow type in a Spark column's metadata, where Spark keeps a wider type."""
+"""The key of a key column's Arrow type in a Spark column's metadata, if Spark uses a wider type."""
 
 DEFINED = "streamgauge_definition"
-"""The column of stored tables that says of what definition a row is; not one of the table of sketches."""
+"""The column of stored tables with the definition of each row; not part of the table of sketches."""
 ROWS = "streamgauge.rows"
-"""The key of what all rows of a table say there, in that column's metadata."""
+"""The metadata key for the common value of all rows in that column."""
 
 _DEFINITION = METADATA.decode()
 _WIDENED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long"}
@@ -53,9 +53,9 @@ _NAMES = {
 
 
 def to_footer(schema: pa.Schema, definition: str | None = None) -> str | None:
-    """A schema as Spark writes it, or None if Spark lacks one of its types.
+    """A schema in Spark's form, or None if Spark lacks one of its types.
 
-    `definition` is what the column `DEFINED`, which comes last then, says in all rows.
+    `definition` is the value of the column `DEFINED`, which is then the last, in all rows.
 
     >>> to_footer(pa.schema([("n", pa.int64())]))
     '{"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": true, "metadata": {}}]}'
@@ -71,7 +71,7 @@ def to_footer(schema: pa.Schema, definition: str | None = None) -> str | None:
 
 
 def type_text(kind: pa.DataType) -> str:
-    """A type as Spark names it, or Arrow where Spark lacks it.
+    """A type's name in Spark, or in Arrow if Spark lacks it.
 
     >>> type_text(pa.uint16()), type_text(pa.large_string()), type_text(pa.uint64())
     ('integer', 'string', 'uint64')
@@ -112,21 +112,22 @@ def _type(kind: pa.DataType) -> Any:
 
 
 def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
-    """The windows that the columns' metadata names; None if it names none or several."""
+    """The windows that the columns' metadata declares; None if it declares none or several."""
     definitions = {note[WINDOWS] for note in notes if WINDOWS in note}
     return table_windows(json.loads(definitions.pop())) if len(definitions) == 1 else None
 
 
 def _row_definition(metadata: dict[bytes, bytes] | None) -> str | None:
-    """What all rows of a file that Spark wrote must say of their definition; None if it doesn't say it."""
+    """The definition that all rows of a file from Spark must have; None if it isn't recorded."""
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     return next((field["metadata"].get(ROWS) for field in fields if field["name"] == DEFINED), None)
 
 
 def check_rows(column: Any, definition: str | None) -> None:
-    """Raise `SketchError` if rows are of another definition than `definition`, or of several.
+    """Raise `SketchError` if rows have another definition than `definition`, or several.
 
-    `column` says it of each row; nulls are rows that don't, as those of files without that column.
+    `column` has the definition of each row; nulls are rows without one, such as rows of files without the
+    column.
     """
     if column.null_count == len(column):
         return
@@ -142,7 +143,7 @@ def check_rows(column: Any, definition: str | None) -> None:
 
 
 def without_definition(table: pa.Table) -> pa.Table:
-    """A stored table without the column that names definitions. Raises `SketchError` as `check_rows`."""
+    """A stored table without the column for definitions. Raises `SketchError` as `check_rows` does."""
     if DEFINED not in table.column_names:
         return table
     check_rows(table[DEFINED], _row_definition(table.schema.metadata))
@@ -152,9 +153,9 @@ def without_definition(table: pa.Table) -> pa.Table:
 def footer_contents(
     metadata: dict[bytes, bytes] | None,
 ) -> tuple[dict[str, str], dict[str, pa.DataType], TableWindows | None]:
-    """What Spark's footer holds: aggregates' definitions, types of keys that Spark widened, and the windows.
+    """The content of Spark's footer: aggregates' definitions, types of widened keys, and the windows.
 
-    The first two are empty, and the windows None, if it doesn't hold them.
+    If it lacks them, the first two are empty and the windows None.
     """
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     notes = {field["name"]: field["metadata"] for field in fields}

@@ -1,4 +1,4 @@
-"""The files of stored tables: in a folder of this machine, or in an object store by its URL."""
+"""The files of stored tables: in a local folder, or in an object store by URL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..whole_file import whole_file
 
 @dataclass(frozen=True, order=True)
 class ObjectFile:
-    """An object of a store by its URL, such as ``s3://bucket/table/window_date=2026-01-01/x.parquet``.
+    """An object in a store, by its URL, such as ``s3://bucket/table/window_date=2026-01-01/x.parquet``.
 
-    `version` changes when the object is written again; it is known of objects that were listed.
+    `version` changes when the object is rewritten; it is known for objects that were listed.
     """
 
     url: str
@@ -25,7 +25,7 @@ class ObjectFile:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of its folders, and its own."""
+        """The names of its folders, and its own name."""
         return PurePosixPath(self.url.partition("://")[2]).parts
 
     @property
@@ -40,7 +40,7 @@ class ObjectFile:
 
     @property
     def suffix(self) -> str:
-        """The end of its name, from its last dot."""
+        """The suffix of its name, from the last dot on."""
         return PurePosixPath(self.name).suffix
 
     def __truediv__(self, name: str) -> ObjectFile:
@@ -54,7 +54,7 @@ StoredFile = Path | ObjectFile
 """A file or a folder of a stored table."""
 
 _VERSION = ("ETag", "etag", "LastModified", "mtime", "updated", "created", "size")
-"""What the filesystems of fsspec call that which changes with an object."""
+"""The names in fsspec's filesystems for something that changes with an object."""
 
 
 def stored_at(place: str | Path | ObjectFile) -> StoredFile:
@@ -73,12 +73,12 @@ def stored_at(place: str | Path | ObjectFile) -> StoredFile:
 
 def filesystem_in(file: ObjectFile) -> Any:
     """The filesystem that a file is in. Raises `ValueError` if there is none for its URL."""
-    # A listing that was cached would have the size of an object that is written again.
+    # A cached listing would have the old size of an object that is rewritten.
     return filesystem_of(file.url, use_listings_cache=False)
 
 
 def opened(file: StoredFile) -> Any:
-    """What Arrow's functions of Parquet take as a file. Raises `FileNotFoundError`, `OSError`."""
+    """The file in a form that Arrow's Parquet functions accept. Raises `FileNotFoundError`, `OSError`."""
     if isinstance(file, Path):
         return file
     return _of_store(file, lambda: cast(BinaryIO, filesystem_in(file).open(file.url, "rb")))
@@ -92,23 +92,23 @@ def bytes_of(file: StoredFile) -> bytes:
 
 
 def exists(file: StoredFile) -> bool:
-    """Whether there is such a file or folder. Raises `OSError`."""
+    """Whether the file or folder exists. Raises `OSError`."""
     if isinstance(file, Path):
         return file.exists()
     return bool(_of_store(file, lambda: filesystem_in(file).exists(file.url)))
 
 
 def is_folder(file: StoredFile) -> bool:
-    """Whether there is such a folder. Raises `OSError`."""
+    """Whether it is an existing folder. Raises `OSError`."""
     if isinstance(file, Path):
         return file.is_dir()
     return bool(_of_store(file, lambda: filesystem_in(file).isdir(file.url)))
 
 
 def files_below(folder: StoredFile) -> list[StoredFile]:
-    """All files in a folder and the folders in it, sorted; none if there is no such folder.
+    """All files in a folder and its subfolders, sorted; empty if the folder doesn't exist.
 
-    Names that begin with ``_`` or ``.`` are left out. Raises `OSError`.
+    Names that begin with ``_`` or ``.`` are skipped. Raises `OSError`.
     """
     if isinstance(folder, Path):
         return sorted(f for f in folder.rglob("*") if f.name[0] not in "._" and f.is_file())
@@ -127,7 +127,7 @@ def files_below(folder: StoredFile) -> list[StoredFile]:
 
 
 def version_of(file: StoredFile) -> tuple[Any, ...]:
-    """What is another one when a listed file has been written again. Raises `FileNotFoundError`."""
+    """A value that changes when a listed file is rewritten. Raises `FileNotFoundError`."""
     if isinstance(file, ObjectFile):
         return file.version
     stat = file.stat()
@@ -135,7 +135,7 @@ def version_of(file: StoredFile) -> tuple[Any, ...]:
 
 
 def write_whole(file: StoredFile, write: Callable[[Any], None]) -> None:
-    """Replace a file by what `write` writes to the path or the open file that it is called with.
+    """Replace a file atomically; `write` is called with a path or an open file to write to.
 
     Readers see the old file or the whole new one, which survives a power cut. Raises `OSError`.
     """
@@ -150,7 +150,7 @@ def write_whole(file: StoredFile, write: Callable[[Any], None]) -> None:
 
 
 def delete(file: StoredFile) -> None:
-    """Delete a file; nothing happens if it is gone. Raises `OSError`."""
+    """Delete a file; a missing file is ignored. Raises `OSError`."""
     with suppress(FileNotFoundError):
         if isinstance(file, Path):
             file.unlink()
@@ -159,7 +159,7 @@ def delete(file: StoredFile) -> None:
 
 
 def _of_store(file: ObjectFile, call: Callable[[], Any]) -> Any:
-    """What a call to a store gives. Its client's own errors, of networks for example, are an `OSError`."""
+    """Call a store. Its client's own errors, for example of networks, become an `OSError`."""
     try:
         return call()
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""Kernels compiled ahead of time: what there is to compile, and processes that do it side by side."""
+"""Compiling kernels ahead of time: what to compile, and processes that do it in parallel."""

@@ -1,4 +1,4 @@
-"""Steps done side by side, in processes of their own: Numba compiles one kernel at a time in each."""
+"""Running steps in parallel, in separate processes: Numba compiles one kernel at a time in each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MODULE = "streamgauge.operators.warm_up.worker"
 
 
 class WarmError(StreamgaugeError, RuntimeError):
-    """A step that failed, in a process that says why on standard error."""
+    """A step failed; its process reports why on standard error."""
 
 
 def run_all(steps: Sequence[Step], jobs: int = 0, done: Callable[[Step], object] = lambda step: None) -> None:
-    """Do all steps, at most `jobs` (or as many as there are cores) at a time; `done` is called for each.
+    """Run all steps, at most `jobs` (by default, as many as cores) at a time; `done` is called for each.
 
-    Raises `WarmError` if one fails. However it ends, none of its processes is left.
+    Raises `WarmError` if one fails. However it ends, no process is left running.
     """
     jobs = min(jobs or cores(), len(steps))
     workers: list[_Worker] = []
@@ -49,13 +49,13 @@ def run_all(steps: Sequence[Step], jobs: int = 0, done: Callable[[Step], object]
 
 
 class _Worker:
-    """One process that takes a step after another; it ends when its standard input does."""
+    """A process that runs one step after another; it ends when its standard input does."""
 
     def __init__(self) -> None:
         self._process = child(_MODULE, own_session=True)  # Ctrl-C is for the process that waits for it
 
     def run(self, step: Step) -> None:
-        """Have it take a step; returns when it has. Raises `WarmError` if it can't."""
+        """Run a step; returns when it is done. Raises `WarmError` if it fails."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with suppress(BrokenPipeError):
@@ -65,6 +65,6 @@ class _Worker:
             raise WarmError(f"compiling {step.name} failed, exit status {process.wait()}")
 
     def end(self) -> None:
-        """End it now, whatever it does."""
+        """Kill it."""
         self._process.kill()
         self._process.communicate()

@@ -1,4 +1,4 @@
-"""A stream's way from messages to answers, run once with a few messages."""
+"""Running a stream's whole path from messages to answers once, with a few messages."""
 
 from __future__ import annotations
 

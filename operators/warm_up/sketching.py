@@ -1,4 +1,4 @@
-"""How a stream's rows are sketched, called once without Polars: its threads would not survive a fork."""
+"""Sketching a stream's rows once without Polars, whose threads would not survive a fork."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ROWS = 4096
 
 @dataclass(frozen=True)
 class SketchingKinds:
-    """All that decides which kernels a stream's rows need once they are columns: it unpickles without Polars.
+    """Everything that determines which kernels a stream's rows need as columns; it unpickles without Polars.
 
-    `types` are those of the rows' columns.
+    `types` are the types of the rows' columns.
 
     >>> from streamgauge.operators.definition.aggregates import count
     >>> rows = Stream.from_schema({"lang": pl.String, "at": pl.Datetime("us")}, time="at")
@@ -41,7 +41,7 @@ class SketchingKinds:
         return cls(schema_of(stream), stream.complete().window, dict(zip(row.names, row.types)))
 
     def rehearse(self) -> pa.Table:
-        """Sketch made-up rows: of one window, as most batches are, and of several; gives the table."""
+        """Sketch made-up rows, in one window, as in most batches, and in several; returns the table."""
         kind: Any = rows_class(self.window)
         sketches: Sketches = kind(self.schema, self.window)
         numbers = np.arange(_ROWS, dtype=np.int64)
@@ -52,7 +52,7 @@ class SketchingKinds:
 
 
 def _column(kind: pa.DataType) -> pa.Array:
-    """A column of this type; all null where there is no turning numbers into it."""
+    """A column of this type; all null if numbers can't be converted to it."""
     if pa.types.is_large_list(kind):
         return pa.LargeListArray.from_arrays(np.arange(_ROWS + 1), _column(kind.value_type))
     try:

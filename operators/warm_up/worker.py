@@ -1,7 +1,7 @@
-"""Takes the steps that come pickled over standard input: ``python -m streamgauge.operators.warm_up.worker``.
+"""Runs the steps that arrive pickled over standard input: ``python -m streamgauge.operators.warm_up.worker``.
 
-Each one done is reported by a byte over the pipe that its standard output was. When the input closes, because
-all is done or its parent is gone, it ends at once.
+Each finished step is reported by a byte over the pipe that was its standard output. When the input closes,
+because everything is done or its parent is gone, it ends at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .steps import Step
 
 
 def main() -> None:
-    """Take steps until there are no more to come."""
+    """Run steps until the input ends."""
     out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logging.getLogger("streamgauge").setLevel(logging.ERROR)  # that it compiles is known
+    logging.getLogger("streamgauge").setLevel(logging.ERROR)  # its compile messages are expected
     waiting: SimpleQueue[Step] = SimpleQueue()
 
     def listen() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
             waiting.get().run()
         except BaseException:
             traceback.print_exc()
-            os._exit(1)  # in order, the interpreter would wait for the thread that reads its input
+            os._exit(1)  # a regular exit would wait for the thread that reads its input
         os.write(out, b".")
 
 

@@ -1,4 +1,4 @@
-"""Where metrics are served."""
+"""The address of metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def address_of(given: str | int) -> tuple[str, int]:
-    """Host and port of ``9400`` or ``"0.0.0.0:9400"``: this machine's own by default.
+    """Host and port of ``9400`` or ``"0.0.0.0:9400"``; by default on this machine only.
 
     Raises `ValueError` for anything else.
 

@@ -1,4 +1,4 @@
-"""Rich's console for texts from elsewhere: it neither obeys nor interprets them."""
+"""A Rich console for texts from elsewhere, which neither executes nor interprets them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..rendering.names import escaped
 class TerminalConsole(Console):
     r"""A console in which markup is text, and control characters are escaped before a string is laid out.
 
-    What is made of `rich.text.Text` keeps its ends of lines; a string is one line.
+    A `rich.text.Text` keeps its line ends; a string is one line.
 
     >>> TerminalConsole(width=40).print("[red]a[/]\x1b[2J", ":smile:")
     [red]a[/]\x1b[2J :smile:

@@ -1,4 +1,4 @@
-"""What can be known of a run at one moment, in numbers: metrics, health and the progress line read it."""
+"""The state of a run at one moment, in numbers: for metrics, health and the progress line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BYTES = Buckets.upto(*(float(1 << power) for power in range(10, 28, 2)))
 
 @dataclass(frozen=True, slots=True)
 class InputFigures:
-    """One input partition: the messages that wait in it, how far its event time is, and whether it is idle.
+    """One input partition: its waiting messages, its event time, and whether it is idle.
 
-    What isn't known yet is None; times are int64 microseconds since 1970. `held_back` of the messages that
-    wait can't be read before a transaction ends, which has been open for at least `held_seconds`.
+    Unknown values are None; times are int64 microseconds since 1970. `held_back` of the waiting messages
+    can't be read before a transaction ends that has been open for at least `held_seconds`.
     """
 
     lag: int | None = None
@@ -32,12 +32,12 @@ class InputFigures:
 
 @dataclass(frozen=True, slots=True)
 class WorkFigures:
-    """What sketching workers did, and what they have now; several add up.
+    """What sketching workers have done, and their current state; figures of several can be added.
 
     `checkpoints` are their durations in seconds, `deltas` the bytes of each delta, `rebalances` how often
-    partitions came or went, `assigned` the input partitions, as topic and partition, `kept_bytes` the memory
-    of ids that were seen and of tables that streams are joined with, `held_up` the rows that wait for a
-    silent partner of a join to say that they have none.
+    partitions were assigned or revoked, `assigned` the input partitions, as topic and partition, `kept_bytes`
+    the memory of remembered ids and of joined tables, `held_up` the rows that wait for a silent partner of a
+    join to show that they have no match.
 
     >>> both = WorkFigures(rebalances=1) + WorkFigures(assigned=frozenset({("posts", 0)}))
     >>> both.rebalances, sorted(both.assigned)
@@ -63,7 +63,7 @@ class WorkFigures:
 
     @property
     def past(self) -> WorkFigures:
-        """The same once the workers are gone."""
+        """The same after the workers are gone."""
         return replace(self, assigned=frozenset(), kept_bytes=0, held_up=0)
 
 
@@ -71,13 +71,13 @@ class WorkFigures:
 class Figures:
     """A run at one moment.
 
-    `account`, `missed` (the late ones that came as sketches), `inputs` and `watermark_us` are of its whole
-    group, whichever process counted; `work`, `open_windows`, `open_groups`, `state_bytes`,
-    `closed_windows` and `replayed`, the messages of the table topic that a restart reads again, of this
-    process and its workers. `stalled_seconds` is how long messages have waited with
-    none counted, `since_progress` how long none has been counted, waiting or not. `caught_up` says whether
-    the merger has read its log to the end once, `owned` whether every input partition has a worker somewhere.
-    `why` is the error of a run that failed.
+    `account`, `missed` (late messages that arrived as sketches), `inputs` and `watermark_us` are for the
+    whole group, whichever process counted; `work`, `open_windows`, `open_groups`, `state_bytes`,
+    `closed_windows` and `replayed`, the messages of the table topic that a restart rereads, are for this
+    process and its workers. `stalled_seconds` is how long messages have waited with none counted,
+    `since_progress` how long none has been counted, waiting or not. `caught_up` says whether the merger has
+    once read its log to the end, `owned` whether every input partition has a worker somewhere. `why` is the
+    error of a failed run.
     """
 
     group: str
@@ -103,17 +103,17 @@ class Figures:
 
     @property
     def lag(self) -> int | None:
-        """The messages that wait in all partitions; None unless it is known of each."""
+        """The number of waiting messages in all partitions; None unless it is known for each."""
         known = [own.lag for own in self.inputs.values() if own.lag is not None]
         return sum(known) if known and len(known) == len(self.inputs) else None
 
     @property
     def unaccounted(self) -> int:
-        """Messages read that are in no place of the account, or in two: always 0."""
+        """Messages read that are missing from the account, or counted twice: always 0."""
         own = self.account
         return own.read - own.counted - own.filtered - own.late - own.dead_lettered
 
     @property
     def watermark_lag(self) -> float | None:
-        """Seconds from the watermark to the wall clock; None before there is a watermark."""
+        """The seconds from the watermark to the wall clock; None before there is a watermark."""
         return None if self.watermark_us is None else self.now - self.watermark_us / 1e6

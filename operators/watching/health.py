@@ -1,4 +1,4 @@
-"""Whether a run does its work, and whether it has begun to."""
+"""Whether a run does its work, and whether it has started to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from .figures import Figures
 
 STALLED_SECONDS = 60.0
-"""A run whose messages have waited for so long, with none counted, is not healthy."""
+"""A run is unhealthy if its messages have waited this long with none counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`healthy` unless the run failed or stands still though messages wait; `ready` once it works.
+    """`healthy` unless the run failed or is stuck although messages wait; `ready` once it works.
 
     Ready means that every input partition has a worker, in this process or another of the group, and that
-    this process's merger has read the log of deltas to its end. `why` says what is missing, or needs a look,
-    if anything does.
+    this process's merger has read the log of deltas to its end. `why` says what is missing or needs
+    attention, if anything does.
     """
 
     healthy: bool
@@ -25,9 +25,9 @@ class Health:
 
 
 def health_of(figures: Figures, checkpoint_seconds: float = 1.0) -> Health:
-    """The health that a run's figures speak of.
+    """The health that follows from a run's figures.
 
-    A run with long checkpoints may stand still for three of them.
+    With long checkpoints, a run may make no progress for the length of three.
 
     >>> health_of(Figures(group="g", owned=True))
     Health(healthy=True, ready=False, why='the log of deltas is being read')
@@ -56,7 +56,7 @@ def health_of(figures: Figures, checkpoint_seconds: float = 1.0) -> Health:
 
 
 def _held_back(figures: Figures) -> str:
-    """Which transaction has been open for so long that it may hang, in words; empty if none has."""
+    """A description of a transaction that has been open so long that it may hang; empty if there is none."""
     for (topic, partition), own in sorted(figures.inputs.items()):
         if own.held_seconds > STALLED_SECONDS:
             return (

@@ -29,7 +29,7 @@ class AboutRun(logging.Filter):
     """Add the missing fields to a record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record pass."""
+        """Add the fields; the record always passes."""
         about = _about.get()
         for name in FIELDS:
             if name in about and not hasattr(record, name):
@@ -38,13 +38,13 @@ class AboutRun(logging.Filter):
 
 
 for _name in ("streamgauge.kafka", "streamgauge.kafka.librdkafka"):
-    # A logger's filter sees only what is logged under that very name.
+    # A logger's filter only sees records logged under exactly that name.
     logging.getLogger(_name).addFilter(AboutRun())
 
 
 @contextmanager
 def about(**fields: Any) -> Iterator[None]:
-    """Within the block, records of this thread have these fields."""
+    """Add these fields to this thread's records within the block."""
     before = _about.set({**_about.get(), **fields})
     try:
         yield
@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """The record as one line."""
         fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -81,7 +81,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(LogFormatter):
-    """A record as text, tracebacks included, with the logins within URLs hidden."""
+    """Records as text, including tracebacks, with the logins in URLs hidden."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -115,7 +115,7 @@ def log_to(
         raise ValueError(f"format must be {' or '.join(map(repr, get_args(LogFormat)))}, got {format!r}")
     root, handler = logging.getLogger("streamgauge"), logging.StreamHandler(stream or sys.stderr)
     before = root.level
-    root.setLevel(level)  # raises `ValueError` for a level that isn't known
+    root.setLevel(level)  # raises `ValueError` for an unknown level
     handler.setFormatter(JsonFormatter() if format == "json" else _TextFormatter())
     root.addHandler(handler)
 

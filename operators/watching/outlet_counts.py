@@ -1,4 +1,4 @@
-"""The counts of this process's outlets, for its metrics: outlets register, and are known while they live."""
+"""Counts of this process's outlets, for its metrics: outlets register, and are counted while they live."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from weakref import WeakSet
 
 
 class CountedOutlet(Protocol):
-    """What counts its alerts by what became of them."""
+    """An outlet that counts its alerts by outcome."""
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     def counts(self) -> Mapping[str, int]:
-        """How many alerts became what."""
+        """The number of alerts by outcome."""
 
 
 _outlets: WeakSet[CountedOutlet] = WeakSet()
 _lock = threading.Lock()
-"""Of `_outlets`, which threads add to while others go through it."""
+"""Guards `_outlets`, which threads add to while others iterate over it."""
 
 
 def watch_outlet(outlet: CountedOutlet) -> None:
-    """Have an outlet counted for as long as it lives."""
+    """Include an outlet's counts for as long as it lives."""
     with _lock:
         _outlets.add(outlet)
 
 
 def counts_by_title() -> dict[str, dict[str, int]]:
-    """The counts of all outlets; of those of one name together.
+    """The counts of all outlets; those with the same name are added up.
 
     >>> isinstance(counts_by_title(), dict)
     True

@@ -1,4 +1,4 @@
-"""A bar in a terminal for work whose amount is known; nothing is shown elsewhere."""
+"""A progress bar in a terminal for work of known size; nothing is shown elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(text: str, total: int, unit: str) -> Iterator[Callable[[], None]]:
-    """Show a bar on stderr while the block runs; the function that it gets counts one more as done.
+    """Show a bar on stderr while the block runs; calling the yielded function advances it by one.
 
     >>> with progress_bar("verifying", 2, "files") as advance:
     ...     advance()

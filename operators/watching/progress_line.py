@@ -1,4 +1,4 @@
-"""One line in a terminal that says how a run is doing, while it goes on."""
+"""One line in a terminal that shows a run's progress."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .figures import Figures
 
 _EVERY_SECONDS = 0.5
 _RATE_SECONDS = 5.0
-"""The span that a rate is measured over."""
+"""The span over which a rate is measured."""
 
 _SCALES = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 
 
 class ProgressLine:
-    """Figures as one line, with the rate at which messages were read in the last seconds.
+    """Figures as one line, with the rate at which messages were recently read.
 
     >>> from ..sketching.account import Account
     >>> line = ProgressLine("posts")
@@ -36,7 +36,7 @@ class ProgressLine:
         self._seen: deque[tuple[float, int]] = deque()
 
     def text(self, figures: Figures, now: float, width: int) -> str:
-        """The line at a time (seconds), no longer than `width`: what matters least is left out first."""
+        """The line at a time (seconds), at most `width` long: the least important parts are omitted first."""
         own = figures.account
         parts = [f"{self._topic}  {short(own.read)} read"]
         rate = self._rate(now, own.read)
@@ -87,7 +87,7 @@ def _moment(watermark_us: int, now: float) -> str:
 
 
 def in_foreground() -> bool:
-    """Whether standard error is a terminal, and this program the one that has it now."""
+    """Whether standard error is a terminal, with this program in the foreground."""
     try:
         descriptor = sys.stderr.fileno()
         return os.isatty(descriptor) and os.tcgetpgrp(descriptor) == os.getpgrp()
@@ -99,7 +99,7 @@ def in_foreground() -> bool:
 def progress_lines(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[], float]) -> Iterator[None]:
     """Keep a line for each stream up to date at the bottom of the terminal while the block runs.
 
-    `looks` give the figures by what the lines begin with.
+    `looks` maps the beginnings of lines to functions that return the figures.
     """
     lines = {begins: ProgressLine(begins) for begins in looks}
 
@@ -113,9 +113,9 @@ def progress_lines(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[
 
 @contextmanager
 def live_text(text: Callable[[int], str]) -> Iterator[None]:
-    """Keep what `text` gives for a width up to date at the bottom of the terminal while the block runs.
+    """Keep the result of `text`, called with the width, at the bottom of the terminal while the block runs.
 
-    What the program prints meanwhile scrolls by above it; then it is gone.
+    The program's own output scrolls above it; at the end it disappears.
     """
     from rich.live import Live
     from rich.text import Text
@@ -133,7 +133,7 @@ def live_text(text: Callable[[int], str]) -> Iterator[None]:
         console=console,
         auto_refresh=False,
         transient=True,
-        # Rich would send to standard error what is printed to a standard output that goes elsewhere.
+        # Otherwise Rich would redirect to standard error what is printed to a redirected standard output.
         redirect_stdout=sys.stdout.isatty(),
     ) as live:
         following = threading.Thread(target=follow, args=(live,), name="streamgauge-progress", daemon=True)

@@ -20,9 +20,9 @@ _PATIENCE_SECONDS = 10.0
 
 
 class MetricsServer:
-    """Has an address from the beginning, and serves a registry and a health there from `start` to `close`.
+    """Holds an address from the beginning, and serves a registry and a health there from `start` to `close`.
 
-    Port 0 takes a free one; `address` says which. Raises `OSError` if the address can't be had.
+    Port 0 selects a free one, which `address` has. Raises `OSError` if the address is not available.
     """
 
     def __init__(self, given: str | int) -> None:
@@ -44,7 +44,7 @@ class MetricsServer:
         )
 
     def start(self, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
-        """Answer from now on, from threads of its own."""
+        """Start answering, in separate threads."""
 
         class Handler(_Handler):
             pages: ClassVar = {
@@ -58,12 +58,12 @@ class MetricsServer:
 
     @property
     def address(self) -> str:
-        """Where it listens, as ``host:port``."""
+        """The address that it listens on, as ``host:port``."""
         host, port = self._server.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -74,7 +74,7 @@ _Page = tuple[int, str, bytes]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET of a few pages, and nothing else."""
+    """Answers GET requests for a few pages, and nothing else."""
 
     pages: ClassVar[dict[str, Callable[[str], _Page]]] = {}
     timeout = _PATIENCE_SECONDS
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: a scrape every few seconds is no news."""
+        """Log nothing: there is a scrape every few seconds."""
 
 
 def _metrics(registry: CollectorRegistry, accepted: str) -> _Page:

@@ -1,7 +1,7 @@
-"""What goes to a terminal: names and texts of messages are data there, never commands to it.
+"""Terminal output: names and texts of messages are data there, never commands.
 
-A producer of a topic could otherwise clear the screen, set the window's title, turn text around or forge a
-line. Everything that prints does so by `write_line`, `write_json`, `LogFormatter` or
+Otherwise a topic's producer could clear the screen, set the window's title, reverse text or forge a line.
+Everything that prints does so through `write_line`, `write_json`, `LogFormatter` or
 `console.TerminalConsole`.
 """
 
@@ -27,7 +27,7 @@ def write_line(text: str, file: TextIO | None = None, flush: bool = False) -> No
 
 
 def write_json(value: Any, file: TextIO | None = None, flush: bool = False) -> None:
-    r"""Print plain values as one line of JSON, which says the same wherever it goes.
+    r"""Print plain values as one line of JSON, safe for any terminal.
 
     >>> write_json({"name": "\u202eé"})
     {"name": "\u202eé"}
@@ -36,12 +36,12 @@ def write_json(value: Any, file: TextIO | None = None, flush: bool = False) -> N
 
 
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
-    """Plain values as JSON, in which what `escaped` would escape is escaped as JSON has it."""
+    """Plain values as JSON, with the characters that `escaped` escapes written as JSON escapes."""
     return CONTROLS.sub(_in_json, json.dumps(value, ensure_ascii=False, default=default))
 
 
 class LogFormatter(logging.Formatter):
-    """Records as lines of text; the ends of lines of tracebacks stay, those in messages are escaped."""
+    """Log records as lines of text; line ends of tracebacks stay, those in messages are escaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""

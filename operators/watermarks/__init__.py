@@ -1,1 +1,1 @@
-"""How far event time is: in a partition, over all partitions, and while a partition is silent."""
+"""The progress of event time: in a partition, over all partitions, and while a partition is silent."""

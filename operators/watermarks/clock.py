@@ -1,4 +1,4 @@
-"""The wall clock, as far as it can be trusted."""
+"""The wall clock, protected against being set back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _BEGAN = time.time() - time.monotonic()
 def wall_clock() -> float:
     """Seconds since 1970, UTC, by a clock that is never set back while this process lives.
 
-    Rows are judged by it: if it were set back by hours, every row that is on time would seem to be ahead.
+    Rows are checked against it: if it were set back by hours, every row that is on time would seem to be
+    ahead.
     """
     return max(time.time(), _BEGAN + time.monotonic())

@@ -1,22 +1,22 @@
 """How far windows may close: the watermark over all partitions, idle ones included.
 
-Each partition holds windows open up to its own watermark, that of its rows. A silent one can't hold them for
-ever, and yet the rows with which it wakes must not be late because of its silence:
+Each partition holds windows open up to the watermark of its own rows. A silent one can't hold them for ever,
+but the rows with which it wakes up must not be late because of its silence:
 
 - A silent partition is assumed to be as far as its own watermark plus its silence, or as the furthest of all
-  partitions. As the furthest may have a clock that is ahead, this goes no further than the wall clock less
-  the stream's delay, or, in streams that are ahead of that, the slowest partition that has had rows.
+  partitions. Because the furthest may have a clock that is ahead, this goes no further than the wall clock
+  minus the stream's delay or, in streams that are ahead of that, the slowest partition that has had rows.
 - When all are silent, windows that have rows close, and time stops there: rows that were written meanwhile
-  and come later (from a producer that was cut off) find their windows open. Windows that only the clock has
-  closed, with no row past them, are closed for now and not for good, since the backlog begins in the very
-  window that the pause has cut. They close for good once rows are past them, or after another `KEPT_US` of
+  and arrive later (from a producer that was cut off) find their windows open. Windows that only the clock has
+  closed, with no row past them, are closed provisionally, because the backlog begins in the very window that
+  the pause has interrupted. They close for good once rows are past them, or after another `KEPT_US` of
   silence.
-- When the stream wakes, partitions wake one after the other: those that are still silent are waited for, for
-  as long as it took them to become idle.
+- When the stream wakes up, partitions wake one after the other: the merger waits for those that are still
+  silent, as long as it took them to become idle.
 
-A window that is closed for good stays closed: rows that come for it are late. A window that is closed for now
-was emitted as well. Where it can be emitted again (`operators.consumer`), rows that come for it count;
-where a window can be emitted only once (Spark's append mode), it is final.
+A window that is closed for good stays closed: later rows for it are late. A window that is closed
+provisionally was emitted as well. If it can be emitted again (`operators.consumer`), later rows for it count;
+if a window can be emitted only once (Spark's append mode), it is final.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from .position import Position
 K = TypeVar("K")
 
 KEPT_US = 3_600_000_000
-"""How much longer a silence must last until windows that it alone has closed are closed for good.
+"""How much longer a silence must last until windows that only it has closed are closed for good.
 
-Until then the table topic keeps such a window's deltas and those that note the silence, and a restart reads
-them again.
+Until then the table topic retains such a window's deltas and those that report the silence, and a restart
+rereads them.
 """
 
 
 @dataclass(slots=True)
 class Mark:
-    """One partition as the closing of windows sees it: its position and its silence.
+    """What closing windows needs of a partition: its position and its silence.
 
-    `rest` says that it is silent. It is waited for until it has been silent for `wait_us` (microseconds).
+    `rest` is set while it is silent. It holds windows open until it has been silent for `wait_us`
+    (microseconds).
     """
 
     position: Position = field(default_factory=Position)
@@ -63,12 +64,12 @@ class Mark:
 
     @property
     def silent_us(self) -> int:
-        """How long nothing has come, if it is idle."""
+        """How long it has been silent, if it is idle."""
         return self.rest.us if self.rest is not None and self.idle else 0
 
 
 def update_idleness(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
-    """Note that a partition is silent, or not. If it wakes the whole stream, the others are waited for."""
+    """Record that a partition is silent, or not. If it wakes the whole stream, the others are waited for."""
     mark = marks[partition]
     if rest is None and mark.rest is not None:
         others = [other for at, other in marks.items() if at != partition]
@@ -79,17 +80,17 @@ def update_idleness(marks: Mapping[K, Mark], partition: K, rest: Rest | None) ->
     if rest is None:
         mark.wait_us = 0
     elif mark.rest is not None and rest.us < mark.rest.us and not mark.idle:
-        # Another worker measures its silence again, so the wait begins again, too.
+        # Another worker measures its silence again, so the wait starts over as well.
         mark.wait_us = rest.us + rest.patience_us
     mark.rest = rest
 
 
 class ClosingTimes(NamedTuple):
-    """Windows that end at or before `final_us` close for good, later ones up to `due_us` for now.
+    """Windows that end at or before `final_us` close for good, later ones up to `due_us` provisionally.
 
-    These are event times in int64 microseconds; `due_us` is the later one only while all partitions are
-    silent. Then `clock_us` is the event time that it was by the wall clock at `now_us`; it passes on while
-    nothing comes, and closes no windows.
+    These are event times in int64 microseconds; `due_us` is later than `final_us` only while all partitions
+    are silent. Then `clock_us` is the event time according to the wall clock at `now_us`; it advances while
+    nothing arrives, and closes no windows.
     """
 
     final_us: int
@@ -131,7 +132,7 @@ def closing_times(marks: Collection[Mark], window: StreamWindows, delay_us: int)
     reached = min(map(reached_by, going))
     if any(not mark.idle for mark in going):
         return ClosingTimes(reached, reached)
-    # Nothing has come since, so time goes no further than the last windows that have rows.
+    # Nothing has arrived since, so time goes no further than the last windows that have rows.
     times = {time for mark in known for time in (mark.time.seen_us, mark.time.latest_us)}
     ends = [window.ended_by(time, reached) for time in times]
     of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)

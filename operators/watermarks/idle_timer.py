@@ -1,8 +1,8 @@
-"""How long a partition has been silent, with no message left in it that is certain to come.
+"""How long a partition has been silent, with no message left that is certain to arrive.
 
-Messages behind an open transaction, and those not read yet, are certain to come: a partition that has any is
-not silent. Messages without a usable event time (bad ones, filtered ones) say nothing about event time: a
-partition that gives nothing else is silent, however many it gives.
+Messages after an open transaction, and unread messages, are certain to arrive: a partition that has any is
+not silent. Messages without a usable event time (bad ones, filtered ones) don't advance event time: a
+partition with only such messages is silent, however many there are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Rest:
 
     `us` is how long it has been silent, `patience_us` the silence after which it counts as idle, and `now_us`
     the wall clock at that moment. A `patience_us` of 0 means that it has ended: a bounded run has read all of
-    it that it will read.
+    it.
     """
 
     us: int
@@ -25,7 +25,7 @@ class Rest:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come at all."""
+        """Whether nothing more will arrive at all."""
         return self.patience_us == 0
 
 
@@ -45,19 +45,19 @@ class IdleTimer:
         self._last_check: tuple[int, int, float] | None = None
 
     def heard(self, now: float) -> None:
-        """Note that a row with an event time has come."""
+        """Record that a row with an event time has arrived."""
         self._heard = now
 
     def since(self, now: float) -> float:
-        """Seconds since the last row with an event time, whatever may be unread."""
+        """Seconds since the last row with an event time, even if messages are unread."""
         return now - self._heard
 
     def update(self, position: int, end: int, now: float) -> float:
-        """Seconds of silence; 0 while something unread may hold an event time.
+        """Seconds of silence; 0 while an unread message may have an event time.
 
-        `position` is the next offset to read, `end` the one after the last message there is, open
-        transactions included. If messages without event time never cease, something is always unread; then it
-        is enough that everything was read that was there at the previous look.
+        `position` is the next offset to read, `end` the offset after the last message, open transactions
+        included. If messages without event time never cease, there are always unread ones; then it is enough
+        that everything was read that existed at the previous call.
         """
         if position >= end:
             self._read, self._last_check = now, None

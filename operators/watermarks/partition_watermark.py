@@ -1,16 +1,16 @@
 """Event time of one partition: how far it is, and which rows are late or from a broken clock.
 
-A row is late if its last window ends at or before the watermark that its partition had reached before it:
-the latest event time of the rows before, less the delay. Where windows overlap, a row that is late for some
-of its windows counts in the others; one that came after its partition had passed a session's end is not of
-that session. So lateness depends on the order of rows alone, not on how they are cut into batches, nor on the
-wall clock, nor on other partitions.
+A row is late if its last window ends at or before the watermark that its partition had reached before it: the
+latest event time of the preceding rows, minus the delay. If windows overlap, a row that is late for some of
+its windows counts in the others; a row that arrives after its partition has passed a session's end doesn't
+belong to that session. So lateness depends only on the order of rows, not on how they are divided into
+batches, nor on the wall clock, nor on other partitions.
 
-One row from a wrong clock must not make those that follow late. So a row that is more than `max_ahead` past
-all rows before it counts in its own window but does not move time: its partition's time jumps only once
-`CONFIRMED` rows in a row lie there. A recording that pauses for a night goes on that many rows later; a
-single wrong row is forgotten with the next right one. The first rows of a partition may themselves be wrong:
-among those, two in a row that agree to within `max_ahead` move its time, backwards as well.
+One row from a wrong clock must not make the following rows late. So a row more than `max_ahead` past all
+preceding rows counts in its own window but does not advance time: its partition's time jumps only once
+`CONFIRMED` rows in succession lie there. A recording that pauses for a night continues that many rows later;
+a single wrong row is forgotten with the next right one. The first rows of a partition may themselves be
+wrong: among these, two successive rows that agree to within `max_ahead` set its time, backwards as well.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import numpy as np
 from ..windows.window import EARLIEST, YEAR_1, YEAR_10000, StreamWindows
 
 CONFIRMED = 20
-"""A jump is believed once this many rows in a row lie past it."""
+"""A jump is believed once this many rows in succession lie past it."""
 _LONGEST_US = 3_660 * 86_400_000_000
-"""Windows that are longer, such as those by count, don't say how far they reach."""
+"""Windows longer than this, such as count windows, don't have a meaningful reach."""
 
 
 @dataclass(slots=True)
 class PartitionTime:
-    """How far a partition is in event time (int64 microseconds).
+    """A partition's progress in event time (int64 microseconds).
 
-    `seen_us` is the latest event time that is believed. The last `ahead` rows were too far from it to be
-    believed; they lay from `low_us` to `high_us`. `rows` counts rows up to `CONFIRMED`. Windows that end at
-    or before `closed_us` have been emitted, whatever the partition has seen.
+    `seen_us` is the latest event time that is believed. The last `ahead` rows were too far ahead to be
+    believed; their times were from `low_us` to `high_us`. `rows` counts rows up to `CONFIRMED`. Windows that
+    end at or before `closed_us` have been emitted, whatever the partition has seen.
     """
 
     seen_us: int = EARLIEST
@@ -56,7 +56,7 @@ class PartitionTime:
     def advance(
         self, times_us: np.ndarray, window: StreamWindows, delay_us: int, max_ahead_us: int = -1
     ) -> np.ndarray | None:
-        """Take in the next rows; gives the watermark before each, None if all are in time for all windows.
+        """Process the next rows; returns the watermark before each, None if all are on time for all windows.
 
         A row is late if its last window ends at or before that watermark; earlier ones of its windows may
         have ended by then, and don't count it. A negative `max_ahead_us` believes every jump at once.
@@ -77,11 +77,11 @@ class PartitionTime:
         return np.maximum(before - np.int64(delay_us), np.int64(self.closed_us))
 
     def to_list(self) -> list[int]:
-        """As plain numbers, to be kept beside an offset."""
+        """As plain numbers, for storage beside an offset."""
         return list(astuple(self))
 
     def _believe(self, times_us: np.ndarray, max_ahead_us: int) -> np.ndarray:
-        """Take in rows that may lie far ahead; gives the time that was believed before each."""
+        """Process rows that may be far ahead; returns the time that was believed before each."""
         young = min(CONFIRMED - self.rows, len(times_us))
         before = np.empty(len(times_us), np.int64)
         self._one_by_one(times_us[:young], max_ahead_us, before)
@@ -137,10 +137,10 @@ def broken_clocks(
     now_us: int,
     window: StreamWindows | None = None,
 ) -> np.ndarray | None:
-    """Which rows' event times can't be true, as a mask; None if all can.
+    """A mask of the rows whose event times can't be true; None if all can.
 
     These are times outside the years 1 to 9999, and those so near to their ends that a window may begin or
-    end outside, such as .NET's ``DateTime.MinValue``, which programs write for "none". So are those more than
+    end outside, such as .NET's ``DateTime.MinValue``, which programs write for "none"; also times more than
     `max_ahead_us` past the wall clock (`now_us`) or past their message's own timestamp, if it has one. The
     timestamp alone is not enough: most are the producer's, from the same clock that is wrong. With a negative
     `max_ahead_us` any time can be true.

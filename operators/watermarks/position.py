@@ -1,4 +1,4 @@
-"""How far a partition is: the one measure that workers, mergers and Spark's checkpoints all go by."""
+"""The position of a partition, the common measure of workers, mergers and Spark's checkpoints."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .partition_watermark import PartitionTime
 
 
 class Input(NamedTuple):
-    """A partition of an input topic. A pair of a topic and a number is the same key in a mapping."""
+    """A partition of an input topic. As a mapping key it equals the pair of topic and number."""
 
     topic: str
     partition: int
 
     @property
     def rank(self) -> int:
-        """A number below 2³¹ for each partition of several topics, to tell rows of one event time apart."""
+        """A number below 2³¹ for each partition of several topics, to order rows with the same event time."""
         return (zlib.crc32(self.topic.encode()) & 0x7FFF) << 16 | self.partition & 0xFFFF
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Input(NamedTuple):
 
 
 def inputs_of(partitions: Mapping[str, int]) -> list[Input]:
-    """All partitions of topics that have so many each.
+    """All partitions of topics, given their numbers of partitions.
 
     >>> [str(one) for one in inputs_of({"posts": 2, "likes": 1})]
     ['posts[0]', 'posts[1]', 'likes[0]']
@@ -36,15 +36,15 @@ def inputs_of(partitions: Mapping[str, int]) -> list[Input]:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far an input partition is: the next offset to read, and its event time after all before that.
+    """The position in an input partition: the next offset to read, and the event time before it.
 
-    `replay` is the offset from which the rows before must be read once more, by who goes on there, to know
-    the ids that were seen (`joins.id_index`), or the rows that wait for partners (`joins.join_state`); None
-    where that isn't known. `replay_time` is the event time there, where rows that are read again are judged
-    again. `leader_epoch` is that of the leader whose log had all messages before, or a later one; −1 where it
-    isn't known, and of no account in comparisons: readers learn it by the batch.
+    `replay` is the offset from which a worker that resumes there must reread earlier rows, for remembered ids
+    (`steps.id_index`) or buffered rows of a join (`steps.join_state`); None if unknown. `replay_time` is the
+    event time there, from which reread rows are checked again. `leader_epoch` is that of the leader whose log
+    had all messages before the offset, or a later one; −1 if unknown. It is ignored in comparisons, because
+    readers learn it batch by batch.
 
-    All else follows from the messages before `offset` alone, so every reader of them computes the same.
+    Everything else follows only from the messages before `offset`, so every reader computes the same.
     """
 
     offset: int = 0

@@ -1,4 +1,4 @@
-"""The one window of a closed input that has no other: all of its rows, whenever they were."""
+"""The only window of a bounded input without windows: it contains all rows, whatever their times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .window import EARLIEST
 
 @dataclass(frozen=True, slots=True)
 class WholeInput(Paned):
-    """One window for all rows of frames and files; no engine that follows a topic has it.
+    """One window for all rows of frames and files; engines that follow a topic don't use it.
 
     >>> WholeInput().pane_start(0) == WholeInput().pane_start(10**15)
     True
@@ -64,5 +64,5 @@ class WholeInput(Paned):
         return self.first_ends(times_us)
 
     def ended_by(self, time_us: int, reached_us: int) -> int:
-        """See `StreamWindows`: nothing ends it."""
+        """See `StreamWindows`: it never ends."""
         return EARLIEST

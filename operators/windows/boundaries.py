@@ -1,8 +1,7 @@
-"""Where windows begin: the one place that knows about months, zones and offsets, for all engines.
+"""Where windows begin: the only module that knows about months, zones and offsets, for all engines.
 
-Time is cut into stretches of one length, which are numbered. Windows, and the panes that they are made of,
-are so many of these from one number on; so what is said of windows by numbers is the same for days of a zone
-as for minutes.
+Time is divided into numbered intervals of one length. Windows, and their panes, consist of a number of these;
+so definitions by number are the same for days of a zone as for minutes.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from .local_clock import first_shown, shown
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """Stretches of `length`, end to end, on the clock of `zone`; in UTC without one.
+    """Consecutive intervals of `length` on the clock of `zone`; in UTC without one.
 
-    Number 0 begins `offset` after 1970-01-01 00:00. A boundary that a zone's clock never showed, since it was
-    put forward over it, is where that happened; one that it showed twice, where it did first. So a stretch
+    Number 0 begins `offset` after 1970-01-01 00:00. A boundary that a zone's clock skipped when it was put
+    forward lies where that happened; a boundary that it showed twice lies where it did first. So an interval
     may be empty: the day that was skipped.
 
     >>> days = Boundaries(CalendarLength(us=86_400_000_000), CalendarLength(), "Europe/Helsinki")
@@ -33,7 +32,7 @@ class Boundaries:
     zone: str | None = None
 
     def numbers(self, times_us: np.ndarray) -> np.ndarray:
-        """The number of the stretch that holds each time (int64 microseconds since 1970 in UTC)."""
+        """The number of the interval that contains each time (int64 microseconds since 1970 in UTC)."""
         clock = times_us if self.zone is None else shown(times_us, self.zone)
         clock = clock - np.int64(self.offset.us)
         if not self.length.months:
@@ -42,7 +41,7 @@ class Boundaries:
         return (months - np.int64(self.offset.months)) // np.int64(self.length.months)
 
     def starts(self, numbers: np.ndarray) -> np.ndarray:
-        """When each stretch begins."""
+        """The start of each interval."""
         if self.length.months:
             months = numbers * np.int64(self.length.months) + np.int64(self.offset.months)
             clock = months.view("datetime64[M]").astype("datetime64[us]").view(np.int64)
@@ -52,9 +51,9 @@ class Boundaries:
         return clock if self.zone is None else first_shown(clock, self.zone)
 
     def number(self, time_us: int) -> int:
-        """The number of the stretch that holds a time."""
+        """The number of the interval that contains a time."""
         return int(self.numbers(np.array([time_us]))[0])
 
     def start(self, number: int) -> int:
-        """When a stretch begins."""
+        """The start of an interval."""
         return int(self.starts(np.array([number]))[0])

@@ -1,4 +1,4 @@
-"""For each group, windows of so many of its rows."""
+"""For each group, windows of a fixed number of its rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .table import LargerWindows, TableWindows
 from .window import EARLIEST, LATEST
 
 WINDOW_ID = "window_id"
-"""The key that tells windows by count apart, behind the stream's own."""
+"""The key that distinguishes count windows, after the stream's own keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByCountTable(TableWindows):
-    """Windows by count in a table: `size_us` is a number of rows."""
+    """Count windows in a table: `size_us` is a number of rows."""
 
     kind: ClassVar[str] = "count"
     common_edges: ClassVar[bool] = False
@@ -44,9 +44,9 @@ class ByCountTable(TableWindows):
 
 @dataclass(frozen=True, slots=True)
 class ByCount:
-    """For each group, windows of so many of its rows, in the order of its partition.
+    """For each group, windows of a fixed number of its rows, in the order of its partition.
 
-    They have no edges in time: no row is late for them, and one pane counts all messages.
+    They have no edges in time: no row is late for them, and a single pane counts all messages.
 
     >>> ByCount.of(100).definition()
     {'window': 'count', 'size': '100 rows'}
@@ -67,7 +67,7 @@ class ByCount:
 
     @classmethod
     def of(cls, rows: int) -> ByCount:
-        """Windows of so many rows. Raises `TypeError` for what is no whole number, `ValueError` below 1."""
+        """Windows of so many rows. Raises `TypeError` unless it is a whole number, `ValueError` below 1."""
         if type(rows) is not int:
             raise TypeError(f"count_window: rows must be an integer, as in .count_window(100), got {rows!r}")
         if rows < 1:
@@ -88,7 +88,7 @@ class ByCount:
         return ByCountTable(self.rows)
 
     def pane_start(self, time_us: int) -> int:
-        """The start of the one pane."""
+        """The start of the only pane."""
         return 0
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
@@ -96,15 +96,15 @@ class ByCount:
         return np.zeros(len(times_us), np.int64)
 
     def pane_over(self, pane_us: int) -> int:
-        """When no row matters any more."""
+        """The time after which no row of the pane counts: never."""
         return LATEST
 
     def whole_until(self, time_us: int) -> int:
-        """A row is in time whatever its partition's watermark was."""
+        """A row is on time whatever its partition's watermark was."""
         return LATEST
 
     def last_end(self, time_us: int) -> int:
-        """A row matters for ever."""
+        """A row counts for ever."""
         return LATEST
 
     @property
@@ -117,5 +117,5 @@ class ByCount:
         return np.full(len(times_us), LATEST)
 
     def ended_by(self, time_us: int, reached_us: int) -> int:
-        """No time ends a window."""
+        """No window ends by time."""
         return EARLIEST

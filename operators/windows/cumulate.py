@@ -1,4 +1,4 @@
-"""Windows that begin together and end a step after each other, up to a length: Flink's ``CUMULATE``."""
+"""Windows with a common beginning and ends one step apart, up to a length: Flink's ``CUMULATE``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .window import window_length
 
 @dataclass(frozen=True, slots=True)
 class CumulateTable(TableWindows):
-    """Cumulating windows in a table: of those that begin together, each holds the rows of the ones before.
+    """Cumulating windows in a table: each contains the rows of the earlier ones with the same beginning.
 
-    So the one of full length holds each row of the stream once, and before it is there, the latest does.
+    So the window of full length contains each row of the stream once; until it exists, the latest one does.
     """
 
     kind: ClassVar[str] = "cumulate"
@@ -31,10 +31,10 @@ class CumulateTable(TableWindows):
         return bool((fit & ((starts - self.offset_us) % self.size_us == 0)).all())
 
     def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
-        """See `TableWindows`: those of full length.
+        """See `TableWindows`: the windows of full length.
 
-        Where one isn't there yet no earlier one stands for it: tables that are merged may come from several
-        machines, or be several states of one, and nothing says which.
+        If one doesn't exist yet, no earlier one stands in for it: merged tables may come from several
+        machines, or be several states of one, which can't be distinguished.
         """
         mask = ends - starts == self.size_us
         if larger.calendar:
@@ -48,7 +48,7 @@ class CumulateTable(TableWindows):
     def once_in_all(
         self, starts: np.ndarray, ends: np.ndarray, groups: Callable[[], np.ndarray]
     ) -> np.ndarray | None:
-        """See `TableWindows`: of a group's windows that begin together the latest."""
+        """See `TableWindows`: for each group and beginning, the latest window."""
         return latest_of_each(starts, ends, groups())
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class CumulateTable(TableWindows):
 
 
 def latest_of_each(starts: np.ndarray, ends: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """A mask of the latest of each group's windows that begin together."""
+    """A mask of the latest window of each group and beginning."""
     order = np.lexsort((ends, starts, groups))
     groups, sorted_starts = groups[order], starts[order]
     followed = (groups[1:] == groups[:-1]) & (sorted_starts[1:] == sorted_starts[:-1])
@@ -80,7 +80,7 @@ class Cumulate(Paned):
 
     @classmethod
     def of(cls, size: Duration, every: Duration) -> Cumulate:
-        """Raises `ValueError` for lengths that give no windows, and a step that doesn't divide the window."""
+        """Windows of these lengths. Raises `ValueError` if invalid, or if `every` doesn't divide `size`."""
         window = cls(
             window_length("cumulate: a window must be longer", size),
             window_length("cumulate: every= must be longer", every),
@@ -95,9 +95,9 @@ class Cumulate(Paned):
 
     @property
     def begin_every_us(self) -> int:
-        """See `Paned`: a window of each length begins there."""
+        """See `Paned`: windows of each length begin there."""
         return self.size_us
 
     def start_of(self, end_us: int) -> int:
-        """The start of the window that ends then."""
+        """The start of the window that ends at `end_us`."""
         return (end_us - 1) - (end_us - 1) % self.size_us

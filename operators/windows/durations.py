@@ -1,4 +1,4 @@
-"""Lengths of time as people write them, as whole microseconds."""
+"""Durations as people write them, in whole microseconds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def microseconds(duration: Duration) -> int:
 
 
 def duration_text(length_us: int) -> str:
-    """Microseconds in the largest units that say them exactly.
+    """Microseconds in the largest units that express them exactly.
 
     >>> duration_text(90_000_000), duration_text(0)
     ('1m30s', '0s')
@@ -61,7 +61,7 @@ _MONTH_US = 2_629_746_000_000
 
 @dataclass(frozen=True, slots=True)
 class CalendarLength:
-    """Months of the calendar, and microseconds; windows are as long as one of them.
+    """Calendar months and microseconds; a window's length has only one of them.
 
     >>> [CalendarLength(months).text for months in (6, 3, 12)], CalendarLength(0, 86_400_000_000).text
     (['6mo', '1q', '1y'], '1d')
@@ -72,12 +72,12 @@ class CalendarLength:
 
     @property
     def mean_us(self) -> int:
-        """About how long it is; exact without months."""
+        """The mean length; exact without months."""
         return self.months * _MONTH_US + self.us
 
     @property
     def text(self) -> str:
-        """As people write it."""
+        """The length as people write it."""
         months = self.months
         unit = "y" if months % 12 == 0 else "q" if months == 3 else "mo"
         text = f"{months // _MONTHS[unit]}{unit}" if months else ""
@@ -105,7 +105,7 @@ def calendar_length(duration: Duration) -> CalendarLength:
 
 
 def signed_length(duration: Duration) -> CalendarLength:
-    """As `calendar_length`, with a minus in front of what is to be subtracted, or a negative `timedelta`.
+    """Like `calendar_length`, with a minus before parts to subtract, or a negative `timedelta`.
 
     >>> signed_length("-1h"), signed_length("1mo-1h")
     (CalendarLength(months=0, us=-3600000000), CalendarLength(months=1, us=-3600000000))

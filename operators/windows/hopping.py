@@ -1,4 +1,4 @@
-"""Windows of one length that begin every so often, so that they overlap."""
+"""Overlapping windows of one length, one beginning every `every`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .window import window_length
 
 @dataclass(frozen=True, slots=True)
 class HoppingTable(TableWindows):
-    """Overlapping windows in a table: those that lie end to end hold each row of the stream once."""
+    """Overlapping windows in a table: adjacent ones contain each row of the stream once."""
 
     kind: ClassVar[str] = "hopping"
     in_steps: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class HoppingTable(TableWindows):
 def regular_windows(
     size_us: int, every_us: int | None = None, offset_us: int = 0
 ) -> TumblingTable | HoppingTable:
-    """Windows side by side in a table, or overlapping ones if they begin more often.
+    """Adjacent windows in a table, or overlapping ones if they begin more often.
 
     >>> regular_windows(120_000_000, 60_000_000).definition()
     {'kind': 'hopping', 'size': '2m', 'every': '1m', 'offset': '0s'}
@@ -67,7 +67,7 @@ def regular_windows(
 
 @dataclass(frozen=True, slots=True)
 class Hopping(Paned):
-    """Windows of one length that begin every so often, so that they overlap.
+    """Overlapping windows of one length, one beginning every `every`.
 
     >>> hopping = Hopping.of("90s", every="1m")
     >>> hopping.pane_us, list(hopping.ends_of(60_000_000))
@@ -79,7 +79,7 @@ class Hopping(Paned):
 
     @classmethod
     def of(cls, size: Duration, every: Duration) -> Hopping:
-        """Raises `ValueError` for lengths that give no windows, leave rows out, or give too many panes."""
+        """Windows of these lengths. Raises `ValueError` if invalid, or if rows would be skipped."""
         window = cls(
             window_length("hopping: a window must be longer", size),
             window_length("hopping: every= must be longer", every),
@@ -98,7 +98,7 @@ class Hopping(Paned):
 
 
 def none_end_to_end(windows: TableWindows, larger: LargerWindows) -> SketchError:
-    """The error that overlapping windows of a table can't be merged into larger ones."""
+    """The error if a table's overlapping windows can't be merged into larger ones."""
     return SketchError(
         f"merge: {windows} overlap, and none of them lie end to end in {larger.text}: some rows "
         "would count twice or not at all; sketch tumbling windows for that"
@@ -106,7 +106,7 @@ def none_end_to_end(windows: TableWindows, larger: LargerWindows) -> SketchError
 
 
 def no_whole_span(windows: TableWindows, first_us: int, last_us: int, size: str) -> SketchError:
-    """The error that a span isn't made of whole windows, of those that overlap."""
+    """The error if a span doesn't consist of whole windows, for overlapping windows."""
     return SketchError(
         f"{windows} overlap, and those from {moment(first_us)} on do not lie end to end up to "
         f"{moment(last_us)}; choose a span that is a multiple of {size}"

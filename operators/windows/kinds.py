@@ -1,12 +1,13 @@
-"""The one table of kinds of windows: what a kind's name stands for, in definitions and in stored tables.
+"""The only table of kinds of windows: the classes for a kind's name, in definitions and in stored tables.
 
-Adding a kind takes its module and a line here. Its class of windows (`window.StreamWindows`) says which
-windows a row is part of, and `table_class` names how a table of them rolls up (`table.TableWindows`). Engines
-keep panes of rows and of open windows; a kind that needs something else has a line in `window_rows`
-(`operators/sketching/`) or `window_kinds` (`operators/consumer/merge/`).
+To add a kind, add its module and a line here. Its class of windows (`window.StreamWindows`) decides which
+windows a row belongs to, and its class for tables how a table of them rolls up (`table.TableWindows`).
+Engines store panes of rows and of open windows; a kind that needs something else has an entry in
+`window_rows` (`operators/sketching/`) or `window_kinds` (`operators/consumer/merge/`).
 
-Definitions, tables, rules, sinks, servers and mergers take a kind from its line. Classes are named, not
-imported: reading the table imports none of them. Windows on a calendar have their own (`calendar`).
+Definitions, tables, rules, sinks, servers and mergers look a kind up here. Classes are given by name, not
+imported, so reading the table imports none of them. Windows on a calendar have classes of their own
+(`calendar`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .window import StreamWindows
 
 @dataclass(frozen=True, slots=True)
 class WindowKind:
-    """One line of the table: a kind's name in definitions, and the place of its class.
+    """One entry of the table: a kind's name in definitions, and the import path of its class.
 
-    The place is ``"floor.module:Class"``. Beside the class lies that of its
-    windows in a table, under the same name with "Table".
+    The path is ``"floor.module:Class"``. The class of its windows in a table is beside it, with the suffix
+    "Table".
     """
 
     name: str
@@ -58,11 +59,11 @@ KINDS: dict[str, WindowKind] = {
 
 
 ON_CALENDAR = ("tumbling", "hopping", "cumulate")
-"""Kinds that may begin by a zone's clock, by months, or later: `calendar` has their windows then."""
+"""Kinds that may be aligned to a zone's clock or months, or have an offset: see `calendar`."""
 
 
 def window_of(definition: Mapping[str, Any]) -> StreamWindows:
-    """The windows that a stream's definition describes. Raises `ValueError` for a kind that isn't known.
+    """The windows that a stream's definition describes. Raises `ValueError` for an unknown kind.
 
     >>> window_of({"window": "hopping", "size": "1h", "every": "1m"})
     Hopping(size_us=3600000000, every_us=60000000)
@@ -78,7 +79,7 @@ def window_of(definition: Mapping[str, Any]) -> StreamWindows:
 
 
 def table_windows(definition: Any) -> TableWindows:
-    """The windows that a table's metadata describes. Raises `SketchError` if it doesn't describe any.
+    """The windows that a table's metadata describes. Raises `SketchError` if it is invalid.
 
     >>> str(table_windows({"kind": "sliding", "size": "5m", "every": "1s", "offset": "0s"}))
     'windows of 5m that end where a group has rows'

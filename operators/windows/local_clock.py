@@ -1,9 +1,9 @@
-"""A zone's clock that is never set back, and when it first showed a time: how days where people live begin.
+"""A zone's clock that is never set back, and when it first showed a time: how local days begin.
 
-Clocks are put forward and back, and zones have skipped a whole day. Windows need a clock that only goes on:
-while the zone's own shows again what it showed before, this one stands still. So each time on it has one
-moment at which it was reached. A time that was skipped is reached when the clock jumped over it, and one that
-came twice when it came first. That is where Java's ``atStartOfDay`` begins a day, too.
+Clocks are put forward and back, and zones have skipped whole days. Windows need a clock that only advances:
+while the zone's clock repeats an hour, this one stands still. So each time on it is reached at one moment. A
+skipped time is reached when the clock jumps over it, and a repeated one when it first occurs. Java's
+``atStartOfDay`` begins days there as well.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _YEAR_US = 366 * _DAY_US
 _CHUNK = 48
 """Offsets are looked up for 2^48 microseconds at a time, about nine years."""
 _FIRST, _LAST = YEAR_1 + 2 * _DAY_US, YEAR_10000 - 2 * _DAY_US
-"""The times whose offsets Python knows in all zones; before and after, those at these hold."""
+"""The range of times whose offsets Python knows in all zones; other times use the offsets at its ends."""
 _NEVER = 2**62
 
 
 class _Offsets(NamedTuple):
-    """How far a zone is from UTC, in a column for each stretch between two changes, in microseconds.
+    """A zone's offsets from UTC, with a column entry for each interval between two changes, in microseconds.
 
-    A stretch begins at `starts`. `before` is the latest time that the zone's clock showed before it, and
+    An interval begins at `starts`. `before` is the latest time that the zone's clock showed before it, and
     `reached` the latest by its end.
     """
 
@@ -74,7 +74,7 @@ def first_shown(clock_us: np.ndarray, zone: str) -> np.ndarray:
 
 
 def before(time_us: int, length: CalendarLength, zone: str | None = None) -> int:
-    """When the clock of a zone, or of UTC, first showed what lies a length before what it shows at a time.
+    """When a zone's clock, or UTC, first showed the time `length` before what it shows at `time_us`.
 
     >>> midnight = 1_774_818_000_000_000  # of 2026-03-30 in Helsinki, after a day of 23 hours
     >>> (midnight - before(midnight, CalendarLength(us=_DAY_US), "Europe/Helsinki")) // 3_600_000_000
@@ -87,7 +87,7 @@ def before(time_us: int, length: CalendarLength, zone: str | None = None) -> int
         begin = first - np.timedelta64(length.months, "M")
         longest = (begin + 1).astype("datetime64[D]") - begin.astype("datetime64[D]")
         within = clock.view("datetime64[us]") - first.astype("datetime64[us]")
-        # The 31st of a month that has 30 days is its last day.
+        # In a month with 30 days, the 31st is its last day.
         more = np.maximum(within.astype("timedelta64[D]") - (longest - 1), np.timedelta64(0, "D"))
         clock = (begin.astype("datetime64[us]") + within - more).view(np.int64)
     clock = clock - np.int64(length.us)
@@ -111,7 +111,7 @@ def _first_shown(clock: np.ndarray, known: _Offsets, low: int, high: int) -> np.
 def _by_chunk(
     function: Callable[[np.ndarray, _Offsets, int, int], np.ndarray], times: np.ndarray, zone: str
 ) -> np.ndarray:
-    """Apply a function to times, with the offsets that hold around them."""
+    """Apply a function to times, with the offsets that are valid around them."""
     if not len(times):
         return times
     low, high = int(times.min()), int(times.max())
@@ -135,7 +135,7 @@ def _offsets(zone: str, chunk: int) -> _Offsets:
     info = ZoneInfo(zone)
     first, last = (chunk << _CHUNK) - _YEAR_US, ((chunk + 1) << _CHUNK) + _YEAR_US
     starts, offsets = [-_NEVER], [_offset_us(info, first)]
-    # In no zone were clocks ever changed twice within three days.
+    # No zone ever changed its clock twice within three days.
     for time in range(first, last, 3 * _DAY_US):
         offset = _offset_us(info, time + 3 * _DAY_US)
         if offset != offsets[-1]:
@@ -150,7 +150,7 @@ def _offsets(zone: str, chunk: int) -> _Offsets:
 
 
 def _change(info: ZoneInfo, low: int, high: int) -> int:
-    """When a zone's offset changed, between two times at which it differs; on a whole second."""
+    """When a zone's offset changed, between two times with different offsets; in whole seconds."""
     old, low, high = _offset_us(info, low), low // 1_000_000, high // 1_000_000
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""For each group, stretches of rows without a gap."""
+"""For each group, sessions: rows without a gap."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class SessionTable(TableWindows):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Stretches of rows, each row at most `gap_us` after the one before: those of each group.
+    """Sessions of each group: rows that are each at most `gap_us` after the one before.
 
-    With `by`, rows that agree in these keys have their sessions together, and groups lie within them.
+    With `by`, rows that agree in these keys share sessions, and groups lie within them.
 
     >>> Session.of("30m").last_end(0)
     1800000000
@@ -62,7 +62,7 @@ class Session:
 
     @classmethod
     def of(cls, gap: Duration, by: Sequence[str] | None = None) -> Session:
-        """Sessions that a pause longer than `gap` ends. Raises `ValueError` for an empty one."""
+        """Sessions that end after a pause longer than `gap`. Raises `ValueError` for an empty one."""
         length = window_length("session: a gap must be longer", gap)
         return cls(length, None if by is None else tuple(by))
 
@@ -81,7 +81,7 @@ class Session:
         return SessionTable(self.gap_us)
 
     def pane_start(self, time_us: int) -> int:
-        """The start of the pane that holds a time; panes are as long as the gap, and only count messages."""
+        """The start of the pane that contains a time; panes are one gap long and only count messages."""
         return time_us - time_us % self.gap_us
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
@@ -89,11 +89,11 @@ class Session:
         return times_us - times_us % np.int64(self.gap_us)
 
     def pane_over(self, pane_us: int) -> int:
-        """When no row of the pane that begins there matters any more."""
+        """The time after which no row of the pane that begins at `pane_us` counts."""
         return pane_us + 2 * self.gap_us - 1
 
     def whole_until(self, time_us: int) -> int:
-        """A row of this time may meet any session if its partition's watermark was below this."""
+        """A row of this time may join any session if its partition's watermark was below the result."""
         return time_us
 
     def last_end(self, time_us: int) -> int:

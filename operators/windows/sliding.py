@@ -1,4 +1,4 @@
-"""For each group, windows that end where it has rows: with each step that holds one."""
+"""For each group, windows that end with each step in which it has a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .window import window_length
 
 @dataclass(frozen=True, slots=True)
 class SlidingTable(TableWindows):
-    """Windows in a table that end where a group has rows: they lie apart only where the rows show it."""
+    """Windows in a table that end where a group has rows: only the rows show which windows are disjoint."""
 
     kind: ClassVar[str] = "sliding"
     apart: ClassVar[bool] = True
@@ -25,7 +25,7 @@ class SlidingTable(TableWindows):
 
 @dataclass(frozen=True, slots=True)
 class Sliding(Paned):
-    """For each group, windows that end where it has rows: with each step of `every_us` that holds one.
+    """For each group, windows that end with each step of `every_us` in which it has a row.
 
     >>> Sliding.of("1m", step="1s").definition()
     {'window': 'sliding', 'size': '1m', 'step': '1s'}
@@ -37,7 +37,7 @@ class Sliding(Paned):
 
     @classmethod
     def of(cls, size: Duration, step: Duration) -> Sliding:
-        """Raises `ValueError` for lengths that give no windows, and a step that doesn't divide the window."""
+        """Windows of these lengths. Raises `ValueError` if invalid, or if `step` doesn't divide `size`."""
         window = cls(
             window_length("sliding: a window must be longer", size),
             window_length("sliding: step= must be longer", step),

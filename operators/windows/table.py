@@ -1,7 +1,7 @@
-"""The windows of a table of sketches: what its metadata says of them, and which rows may be merged.
+"""The windows of a table of sketches: what its metadata describes, and which rows may be merged.
 
-Overlapping windows hold some rows of the stream twice, so a sum over them would count those twice. Windows
-that end where a group has rows can't be put end to end at all. Sessions hold each row once, but are of any
+Overlapping windows contain some rows of the stream twice, so a sum over them would count those twice. Windows
+that end where a group has rows can't be put end to end at all. Sessions contain each row once, but have any
 length.
 """
 
@@ -17,7 +17,7 @@ from .durations import duration_text, microseconds
 
 
 class LargerWindows(Protocol):
-    """Windows side by side, into which those of a table are merged: `paned.Paned` of one pane each."""
+    """Adjacent windows, into which a table's windows are merged: `paned.Paned` with one pane each."""
 
     calendar: ClassVar[bool]
     """Whether `size_us` is a mean length."""
@@ -28,20 +28,20 @@ class LargerWindows(Protocol):
 
     @property
     def text(self) -> str:
-        """What they are, in words."""
+        """A description of the windows."""
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
-        """The start of the window that holds each time."""
+        """The start of the window that contains each time."""
 
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:
-        """The end of the window that holds each time."""
+        """The end of the window that contains each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableWindows:
     """Windows of one length (microseconds) that begin at `offset_us` and every `every_us` from there.
 
-    What other lengths than these a kind has, it says itself. Windows of the same kind and lengths are equal.
+    A kind with other lengths documents them. Windows of the same kind and lengths are equal.
     """
 
     size_us: int
@@ -49,20 +49,20 @@ class TableWindows:
     offset_us: int = 0
 
     kind: ClassVar[str]
-    """Its name in stored tables, that of definitions."""
+    """Its name in stored tables, which is the name in definitions."""
     side_by_side: ClassVar[bool] = False
-    """Whether windows lie end to end, so that each row is in one and a reading is given once."""
+    """Whether windows are adjacent, so that each row is in one window and a reading is emitted once."""
     in_steps: ClassVar[bool] = False
-    """Whether windows end at set times: then one that closes says that those before it have closed."""
+    """Whether windows end at set times, so that a closed window means that those before it have closed."""
     common_edges: ClassVar[bool] = True
     """Whether windows of different groups begin and end together."""
     merging: ClassVar[bool] = False
-    """Whether rows between two windows of a group make one of them, so that one may be emitted again, longer.
+    """Whether rows between two windows of a group join them, so that a window may be emitted again, longer.
     """
     apart: ClassVar[bool] = False
     """Whether windows of one group may overlap in ways that only the rows show."""
     all_time: ClassVar[bool] = False
-    """Whether it is the one window of a table without windows, which is never shown."""
+    """Whether it is the only window of a table without windows, which is never shown."""
     rolls_up: ClassVar[bool] = True
     """Whether windows can be merged into larger ones of one length."""
 
@@ -73,7 +73,7 @@ class TableWindows:
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, str]) -> Self:
-        """The windows of a definition of this kind. Raises `KeyError` or `ValueError` if it isn't one."""
+        """The windows of a definition of this kind. Raises `KeyError` or `ValueError` for an invalid one."""
         size, every, offset = (microseconds(definition[name]) for name in ("size", "every", "offset"))
         return cls(size, every, offset % every)
 
@@ -84,27 +84,27 @@ class TableWindows:
 
     @property
     def zone(self) -> str | None:
-        """The zone whose clock they begin by; None for UTC."""
+        """The zone by whose clock they begin; None for UTC."""
         return None
 
     def last_end(self, time_us: int) -> int:
-        """The end of the last window that ends at or before a time, of windows that end at set times."""
+        """The end of the last window that ends at or before a time, for windows that end at set times."""
         return time_us - (time_us - self.offset_us - self.size_us) % self.every_us
 
     @property
     def step_us(self) -> int:
-        """From a window's end to the next one's, of windows that end at set times; 0 if that differs."""
+        """The time from a window's end to the next, for windows that end at set times; 0 if it varies."""
         return self.every_us if self.in_steps else 0
 
     def fit_into(self, larger: LargerWindows) -> bool:
-        """Whether larger windows can be made of these, as far as that doesn't depend on the rows."""
+        """Whether larger windows can be formed from these, as far as that doesn't depend on the rows."""
         return larger.calendar or larger.size_us % self.size_us == 0
 
     def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
-        """A mask of the rows that make up larger windows, side by side, with each row of the stream in one.
+        """A mask of the rows that make up larger, adjacent windows, with each row of the stream in only one.
 
-        None means all. It depends on each row's own window alone, so tables may be judged in pieces. Raises
-        `SketchError` if there are none.
+        None means all rows. It depends only on each row's own window, so a table may be processed in pieces.
+        Raises `SketchError` if there are none.
         """
         check_inside(self, starts, ends, larger)
         return None
@@ -112,7 +112,7 @@ class TableWindows:
     def once_in_all(
         self, starts: np.ndarray, ends: np.ndarray, groups: Callable[[], np.ndarray]
     ) -> np.ndarray | None:
-        """A mask of the rows that hold each row of the stream once over the whole span; None means all.
+        """A mask of the rows that contain each row of the stream once over the whole span; None means all.
 
         `groups` numbers the rows by group. Raises `SketchError` if there are none.
         """
@@ -124,12 +124,12 @@ class TableWindows:
 
 
 ALL_TIME = -9_214_560_000_000_000, 9_214_646_400_000_000
-"""The one window of tables without windows, 1678-01-01 to 2262-01-01: the widest that pandas can hold."""
+"""The only window of tables without windows, 1678-01-01 to 2262-01-01: the widest that pandas can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllTime(TableWindows):
-    """The one window of tables without windows."""
+    """The only window of tables without windows."""
 
     size_us: int = ALL_TIME[1] - ALL_TIME[0]
     every_us: int = ALL_TIME[1] - ALL_TIME[0]
@@ -145,11 +145,11 @@ class AllTime(TableWindows):
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, str]) -> Self:
-        """The one window."""
+        """The only window."""
         return cls()
 
     def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
-        """Raises `SketchError`: it can't be cut."""
+        """Raises `SketchError`: it can't be divided."""
         raise SketchError(f"merge: this table has {self}, so it can't be cut into {larger.text}")
 
     def __str__(self) -> str:
@@ -159,7 +159,7 @@ class AllTime(TableWindows):
 def check_inside(
     windows: TableWindows | None, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows
 ) -> None:
-    """Raise `SketchError` if a row's window lies in two of the larger windows, which are side by side."""
+    """Raise `SketchError` if a row's window lies in two of the larger windows, which are adjacent."""
     outside = ends > larger.last_ends(starts)
     if not outside.any():
         return
@@ -175,5 +175,5 @@ def check_inside(
 
 
 def moment(time_us: int) -> str:
-    """A time in words, to the second."""
+    """A time as text, to the second."""
     return str(np.datetime64(int(time_us), "us").astype("datetime64[s]")).replace("T", " ")

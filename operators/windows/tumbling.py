@@ -1,4 +1,4 @@
-"""Windows of one length, side by side."""
+"""Adjacent windows of one length."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .window import window_length
 
 @dataclass(frozen=True, slots=True)
 class TumblingTable(TableWindows):
-    """Windows side by side in a table: each row of the stream is in one of them."""
+    """Adjacent windows in a table: each row of the stream is in one of them."""
 
     kind: ClassVar[str] = "tumbling"
     side_by_side: ClassVar[bool] = True
     in_steps: ClassVar[bool] = True
 
     def fit_into(self, larger: LargerWindows) -> bool:
-        """See `TableWindows`. Larger windows begin at multiples of their length, but on a calendar."""
+        """See `TableWindows`. Larger windows begin at multiples of their length, except on a calendar."""
         return larger.calendar or (larger.size_us % self.size_us == 0 and not self.offset_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Tumbling(Paned):
-    """Windows of one length, side by side.
+    """Adjacent windows of one length.
 
     >>> import numpy as np
     >>> hours = Tumbling.every("1h")
@@ -64,7 +64,7 @@ class Tumbling(Paned):
 
 @dataclass(frozen=True, slots=True)
 class NoWindows(Paned):
-    """Rows are sent on as they come: each is a moment by itself, late once its partition is past it."""
+    """For forwarded rows: each row is a moment by itself, late once its partition is past it."""
 
     size_us: int = 1
     every_us: int = 1
@@ -76,5 +76,5 @@ class NoWindows(Paned):
         return {"window": self.kind}
 
     def of_table(self) -> TumblingTable:
-        """See `StreamWindows`: that of no rows."""
+        """See `StreamWindows`: for a table without rows."""
         return TumblingTable(self.size_us, self.every_us)

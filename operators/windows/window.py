@@ -1,10 +1,11 @@
-"""What a kind of windows answers, and the times that all of them share.
+"""The interface of a kind of windows, and the times that all of them share.
 
-A kind cuts time into **panes**, the stretches that rows are sketched by, once, however many windows a row is
-part of. Windows are made of whole panes, which the merger puts together as the window closes; a tumbling
-window is its own single pane. Sessions have no fixed edges: rows are sketched by stretches without a gap,
-which are put together where they meet (`session.rows`), and their panes only count messages. Windows by count
-have no edges in time at all.
+A kind divides time into **panes**, the intervals by which rows are sketched, once, however many windows a row
+is in. Windows consist of whole panes, which the merger combines as the window closes; a tumbling window is a
+single pane. Sessions have no fixed edges: rows are sketched by intervals without a gap, which are merged
+where they meet (`sketching.session_rows`), and their panes only count messages. Count windows have no edges
+in time at all.
+
 All times are int64 microseconds since 1970 in UTC; windows include their start and not their end.
 """
 
@@ -18,74 +19,74 @@ from .durations import Duration, microseconds
 from .table import TableWindows
 
 LATEST = 2**62
-"""After all times: when windows end that no time ends."""
+"""After all times: the end of windows that time never ends."""
 
 EARLIEST = -(2**62)
-"""Before all times: what a partition knows before its first row, with room to subtract a delay from."""
+"""Before all times: a partition's time before its first row, with room to subtract a delay."""
 
 YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""Event times from the first up to, not including, the second are dates that every engine knows."""
+"""Event times from the first up to, not including, the second are dates that every engine can represent."""
 
 
 class StreamWindows(Protocol):
-    """The windows that a row is part of: what a stream's definition, a sketcher and a merger ask of a kind.
+    """The windows that a row belongs to: the interface for a stream's definition, a sketcher and a merger.
 
-    Each is a frozen dataclass, so that streams pickle and their windows can be compared. What is kept of rows
-    and of open windows is that of panes (`paned.Paned`, `sketching.panes`, `consumer.merge.paned_windows`),
-    unless the kind has a line of its own there (`window_rows`, `window_kinds`).
+    Each kind is a frozen dataclass, so that streams can be pickled and their windows compared. Rows and open
+    windows are stored as for panes (`paned.Paned`, `sketching.panes`, `consumer.merge.paned_windows`), unless
+    the kind has an entry of its own there (`window_rows`, `window_kinds`).
     """
 
     kind: ClassVar[str]
     """Its name in definitions."""
     of_panes: ClassVar[bool]
-    """Whether windows are the panes in them put together, whatever the group, so that Spark runs it."""
+    """Whether windows are combinations of panes, the same for all groups, so that Spark can run them."""
     by_group: ClassVar[bool]
-    """Whether a group's windows lie where it has rows: with one key more, they lie elsewhere."""
+    """Whether a group's windows depend on its rows: with an additional key, they differ."""
     of_time: ClassVar[bool]
-    """Whether time ends windows; rows do otherwise, and none of them is late."""
+    """Whether time ends windows; otherwise rows do, and none of them is late."""
 
     @property
     def by(self) -> tuple[str, ...] | None:
-        """Keys whose rows have their windows together; None: each group has its own."""
+        """The keys whose rows share windows; None: each group has its own."""
 
     @property
     def added_keys(self) -> Mapping[str, pa.DataType]:
-        """Keys of the table behind the stream's own, which tell windows of one group apart."""
+        """Keys of the table after the stream's own, which distinguish windows of one group."""
 
     def definition(self) -> dict[str, Any]:
         """As plain JSON: its kind as ``window``, then its lengths."""
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> StreamWindows:
-        """The windows that `definition` describes. Raises `KeyError` or `ValueError` if it doesn't."""
+        """The windows that `definition` describes. Raises `KeyError` or `ValueError` if it is invalid."""
 
     def of_table(self) -> TableWindows:
         """The windows of the stream's table."""
 
     def pane_start(self, time_us: int) -> int:
-        """The start of the pane that holds a time."""
+        """The start of the pane that contains a time."""
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
         """The start of each time's pane."""
 
     def pane_over(self, pane_us: int) -> int:
-        """When no row of the pane that begins there matters any more."""
+        """The time after which no row of the pane that begins at `pane_us` counts."""
 
     def whole_until(self, time_us: int) -> int:
-        """A row of this time is in all of its windows if its partition's watermark was below this."""
+        """A row of this time counts in all its windows if its partition's watermark was below the result."""
 
     def last_end(self, time_us: int) -> int:
-        """The end of the last window that may hold a time: a row matters until then."""
+        """The end of the last window that may contain a time: a row counts until then."""
 
     @property
     def longest_us(self) -> int:
-        """How long a row may matter at most: `last_end` is no further from its time."""
+        """The longest time for which a row may count: `last_end` is no further from its time."""
 
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:
         """`last_end` of each time."""
 
     def ended_by(self, time_us: int, reached_us: int) -> int:
-        """The end of the last window with this time that ends by another one; `EARLIEST` if none does."""
+        """The end of the last window with this time that ends by `reached_us`; `EARLIEST` if none does."""
 
 
 def window_length(rule: str, length: Duration) -> int:

@@ -1,1 +1,1 @@
-"""Answers as rows, ordered and limited as a question asks."""
+"""Answers as rows, ordered and limited as a question requests."""

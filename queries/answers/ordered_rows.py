@@ -1,4 +1,4 @@
-"""Rows of answers in an order: only those that are shown are answered in full."""
+"""Rows of answers in order: only those that are shown are answered in full."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _RANK = "__rank"
 
 
 def ordered(table: pa.Table, question: Question, deadline: Deadline) -> pl.DataFrame:
-    """The answers of a table's rows, in the question's order, as many as it wants.
+    """The answers of a table's rows, in the question's order, limited to the requested number.
 
-    Estimates are ordered by themselves; what has neither is refused. Rows of the same rank stay in the
-    table's order, and those without an answer come last.
+    Rows are ordered by the estimates themselves; columns without a number to order by are refused. Rows of
+    equal rank stay in the table's order, and rows without an answer come last.
     """
     name = question.order.removeprefix("-")
     if not name:
@@ -47,10 +47,10 @@ def first(
     rollups: MergeCache,
     deadline: Deadline,
 ) -> pl.DataFrame:
-    """The groups that come first over a whole span, as `ordered` would give them of all groups.
+    """The first groups over a whole span, as `ordered` would return them from all groups.
 
-    Only the column of the order is merged of all of them, or of those that can be among the first
-    (`top_candidates`); the other columns of those that are.
+    For all groups, or for those that can be among the first (`top_candidates`), only the column of the order
+    is merged; the other columns are merged only for the first groups.
     """
     return rollups.cached(
         "first",
@@ -74,7 +74,8 @@ def _first(
         return leading.select(START, END, *by, *wanted.columns)
     if not leading.height:
         return query(rollups.table(view.schema, windows, wanted, "span", deadline))
-    # In an order of their own, as what is kept of these groups serves while their ranks change.
+    # Sorted independently of their ranks, so that the cached merges of these groups stay valid when ranks
+    # change.
     where = dict(wanted.where)
     where |= {key: tuple(leading[key].unique().sort()) for key in by}
     those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
@@ -91,7 +92,7 @@ def leading_groups(
     rollups: MergeCache,
     deadline: Deadline,
 ) -> pl.DataFrame:
-    """The keys of the groups that come first over a whole span, with their answers of the order's column."""
+    """The keys of the first groups over a whole span, with their answers in the order's column."""
     name, by = question.order.removeprefix("-"), list(wanted.by)
     one = replace(wanted, columns=(name,))
     answered = top_candidates(view.schema, question, windows, one, rollups, deadline)
@@ -102,7 +103,7 @@ def leading_groups(
 
 
 def _places(ranked: pl.Series, question: Question) -> pl.Series:
-    """The places of the rows that are wanted, in their order."""
+    """The positions of the requested rows, in order."""
     if isinstance(ranked.dtype, pl.Struct):
         fields = [field.name for field in ranked.dtype.fields]
         wanted = next((field for field in ("estimate", "n", "total", "count") if field in fields), None)

@@ -1,9 +1,9 @@
-"""The groups that can be among the largest of a column of sketches, known without merging all of them.
+"""The groups that can be among the largest in a column of sketches, found without merging all groups.
 
-What the sketches of each window add to their union at most are numbers (`Groups.shares`), and adding numbers
-up over an hour of windows takes a hundredth of the time that merging sketches does. A group whose union can
-answer no more than the tenth of those that were merged is not among the first ten. The limits hold for
-certain, so the answer is that of merging all groups.
+The most that each window's sketches can add to their union is a number (`Groups.shares`), and adding numbers
+over an hour of windows takes a hundredth of the time of merging sketches. A group whose union can't exceed
+the tenth of the merged groups is not among the first ten. These limits always hold, so the answer equals that
+of merging all groups.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..views.merge_cache import Deadline, MergeCache, Selection
 from ..views.view import ServedWindow
 
 _AT_ONCE = 5
-"""So many times as many groups as are wanted are merged to begin with,"""
+"""At first, this many times the requested number of groups are merged,"""
 _LEAST = 32
-"""at least so many,"""
+"""but at least this many,"""
 _MOST = 8
-"""and in all up to one in so many: beyond that, what is kept of merging all of them serves better."""
+"""and in total at most one in this many groups; beyond that, merging all with the cache is faster."""
 
 
 def top_candidates(
@@ -40,9 +40,9 @@ def top_candidates(
     rollups: MergeCache,
     deadline: Deadline,
 ) -> pl.DataFrame | None:
-    """As `MergeCache.answered`, of groups among which the first of the question's order certainly are.
+    """Like `MergeCache.answered`, for groups that certainly include the first in the question's order.
 
-    None where it doesn't pay to look for them, or nothing is known of the family's unions.
+    None if it doesn't pay to look for them, or if nothing is known about unions of the family.
     """
     (name,) = wanted.columns
     limit, aggregate = question.limit, aggregates_of(schema)[name]
@@ -57,7 +57,7 @@ def top_candidates(
     over = replace(wanted, columns=tuple(summed))
 
     def limited(some: Sequence[ServedWindow]) -> tuple[pa.Table, np.ndarray]:
-        """The groups of these windows, and what their unions answer at most."""
+        """The groups of these windows, and the most that their unions can answer."""
         parts = [_shares(window, aggregate, name, sums_schema, rollups) for window in some]
         sums = rollups.table(sums_schema, parts, over, "span", deadline)
         shared = {part: sums[f"share {part}"].to_numpy() for part in shares}
@@ -73,7 +73,7 @@ def top_candidates(
     begun = max(_AT_ONCE * limit, _LEAST)
     if groups.num_rows <= begun:
         return None
-    # Those that closed windows name: what is merged of these serves until the next window closes.
+    # The groups found by closed windows: their merges can be reused until the next window closes.
     closed = [window for window in windows if not window.open] or windows
 
     def likely() -> pl.DataFrame:
@@ -95,7 +95,7 @@ def top_candidates(
 def _shares(
     window: ServedWindow, aggregate: Aggregate, name: str, schema: pa.Schema, rollups: MergeCache
 ) -> ServedWindow:
-    """The window with what its sketches add to unions in place of them, made once."""
+    """The window with the most that its sketches add to unions, in place of the sketches; computed once."""
 
     def make() -> pa.Table:
         groups = aggregate.groups(window.table.num_rows)
@@ -105,5 +105,5 @@ def _shares(
         return pa.Table.from_arrays([*columns, *(pa.array(part) for part in shares.values())], schema=schema)
 
     table = rollups.cached("shares", [window], name, make)
-    # Its own version, so that nothing merged of it is mistaken for what was merged of the window itself.
+    # Its own version, so that its merges are not confused with merges of the window itself.
     return replace(window.with_table(table), version=-window.version)

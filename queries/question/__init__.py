@@ -1,1 +1,1 @@
-"""A question to a table of sketches: its kinds, and the keys that it selects."""
+"""Questions about a table of sketches: their kinds, and the keys that they select."""

@@ -1,4 +1,4 @@
-"""The groups that are wanted, by the values of their keys: texts of a URL as the keys' own types."""
+"""Selecting groups by the values of their keys: parses text from a URL as the keys' own types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .question import BadQuestion
 def wanted_keys(
     schema: pa.Schema, given: Sequence[tuple[str, Sequence[Any]]]
 ) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """The values of each key in its own type; None is the group without one. Raises `BadQuestion`.
+    """The values of each key in its own type; None selects the group without one. Raises `BadQuestion`.
 
     Bytes are written in hexadecimal, times in ISO 8601.
     """
@@ -39,7 +39,7 @@ def _value(key: str, value: Any, kind: pa.DataType) -> Any:
         if pa.types.is_string(kind):
             if not isinstance(value, str):
                 raise ValueError
-            value.encode()  # raises `ValueError` for halves of characters
+            value.encode()  # raises `ValueError` for lone surrogates
             return value
         if pa.types.is_boolean(kind):
             return {"true": True, "false": False}[str(value).lower()]

@@ -1,7 +1,7 @@
-"""SQL: one more way to write a `Stream`, or a question to a table of sketches. It is no second engine.
+"""SQL as another way to write a `Stream`, or a question about a table of sketches, not a second engine.
 
-A script is parsed by sqlglot (`dialect`), statement by statement, with the positions of all its words kept.
-`planner` makes the same `Stream` of a query that its Python would make, and `selection` what its columns and
-its HAVING answer of a closed window; `pull_query` asks stored tables. Whatever isn't understood is refused,
-with line and column (`errors`).
+A script is parsed by sqlglot (`dialect`), statement by statement, preserving the positions of all words.
+`planner` turns a query into the same `Stream` as the equivalent Python, and `selection` computes its columns
+and its HAVING from a closed window's answers; `pull_query` queries stored tables. Anything that isn't
+supported is refused, with line and column (`errors`).
 """

@@ -1,4 +1,4 @@
-"""What is wrong with a statement, and where it stands in the text."""
+"""Errors in a statement, with their position in the text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...sketches.core.errors import StreamgaugeError
 
 
 class SqlError(StreamgaugeError, ValueError):
-    """A statement that can't be run as it is written; the message says what to write.
+    """A statement that can't be run as written; the message says what to write.
 
-    `line` and `column` count from 1. `message` is the sentence alone; as text, the error shows the line too,
+    `line` and `column` count from 1. `message` is the sentence alone; the error's text also shows the line,
     with the words underlined.
 
     >>> error = SqlError("no column is called usr", 7, 10, "SELECT usr FROM posts")
@@ -35,16 +35,16 @@ class SqlError(StreamgaugeError, ValueError):
 
     @property
     def line(self) -> int:
-        """The line, the first being 1."""
+        """The line, counted from 1."""
         return (self._text or "").count("\n", 0, self._start) + 1
 
     @property
     def column(self) -> int:
-        """The column, the first being 1."""
+        """The column, counted from 1."""
         return self._start - ((self._text or "").rfind("\n", 0, self._start) + 1) + 1
 
     def of_text(self, text: str) -> SqlError:
-        """The same error, knowing the text that it is about; one that knows it already keeps it."""
+        """The same error with the text that it refers to, unless it already has one."""
         if self._text is None:
             self._text = text
         return self
@@ -60,9 +60,9 @@ class SqlError(StreamgaugeError, ValueError):
 
 
 def span_of(node: Any) -> tuple[int, int]:
-    """Where a part of a tree begins and ends in the text: from its first word to its last.
+    """The beginning and end of a part of a tree in the text: from its first word to its last.
 
-    The name of a function is all of its span, so that what is underlined is short.
+    The span of a function is only its name, so that the underlined part is short.
     """
     if "start" in node.meta:
         return int(node.meta["start"]), int(node.meta["end"]) + 1
@@ -74,13 +74,13 @@ def span_of(node: Any) -> tuple[int, int]:
 
 
 def error_at(node: Any, message: str) -> SqlError:
-    """The error of a part of a tree."""
+    """The error for a part of a tree."""
     return SqlError(message, *span_of(node))
 
 
 @contextmanager
 def errors_at(node: Any) -> Iterator[None]:
-    """Errors of what a part of a statement becomes, as errors of that part."""
+    """Convert errors raised while a part of a statement is processed into errors for that part."""
     try:
         yield
     except SqlError:
@@ -102,12 +102,12 @@ _TYPES = {
     **dict.fromkeys(("double", "float64", "Float64"), "DOUBLE"),
     "date32[day]": "DATE",
 }
-"""Types of Arrow and Polars by their names in SQL."""
+"""SQL's names for types of Arrow and Polars."""
 _TYPE = re.compile(rf"(?<![\w'])(?:{'|'.join(map(re.escape, sorted(_TYPES, key=len)[::-1]))})(?![\w'])")
 
 
 def types_in_sql(message: str) -> str:
-    """A message with the types of Arrow and Polars by their names in SQL.
+    """A message with SQL's names for types of Arrow and Polars.
 
     >>> types_in_sql("a column of large_string can't be added up")
     "a column of VARCHAR can't be added up"
@@ -126,7 +126,7 @@ def _struct(match: re.Match[str]) -> str:
 
 
 def counted_arguments(fewest: int, most: int) -> str:
-    """So many arguments, in words.
+    """A number of arguments, in words.
 
     >>> counted_arguments(1, 1), counted_arguments(0, 1), counted_arguments(2, 10_000)
     ('1 argument', '0 to 1 arguments', '2 or more arguments')
@@ -137,7 +137,7 @@ def counted_arguments(fewest: int, most: int) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint at the nearest of the known names, or at all there are.
+    """A hint: the nearest of the known names, or all of them.
 
     >>> nearest("usr", ["user", "lang"]), nearest("x", ["user", "lang"])
     ('did you mean user?', 'there are user, lang')

@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class ResultCache:
-    """Results of bounded size, the one used longest ago dropped first.
+    """Results of bounded size; the least recently used one is dropped first.
 
-    Threads that ask for the same result at once wait for the first of them to make it. `size` gives the bytes
-    of a result; the whole takes `most_bytes` at most, and one alone never more than a quarter of that.
+    If threads request the same result at once, the first computes it and the others wait. `size` returns the
+    bytes of a result; all together take at most `most_bytes`, and a single one at most a quarter of that.
 
     >>> kept = ResultCache(most_bytes=80)
     >>> [kept.get(key, lambda: bytes(20), len) and kept.bytes for key in "abcdea"]
@@ -31,7 +31,7 @@ class ResultCache:
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether every result is made anew."""
+        """Whether every result is computed again."""
         return self._most_bytes == 0
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
@@ -45,7 +45,7 @@ class ResultCache:
                 if other is None:
                     own = self._making[key] = Future()
                     break
-            # Who makes it may have had less time than this one: if it gave up, this one tries.
+            # The thread that computes it may have had less time than this one: if it gave up, this one tries.
             if other.exception() is None:
                 return other.result()
         try:
@@ -62,7 +62,7 @@ class ResultCache:
         return result
 
     def known(self, keys: Iterable[Hashable]) -> dict[Hashable, Any]:
-        """The results that are there of these."""
+        """Those of these results that are in the cache."""
         with self._lock:
             results = {key: self._results[key][0] for key in keys if key in self._results}
             for key in results:
@@ -70,7 +70,7 @@ class ResultCache:
             return results
 
     def add(self, key: Hashable, result: Any, size: int) -> None:
-        """Put a result there that was made together with others; nothing changes if it is there by now."""
+        """Add a result that was computed together with others, unless it exists by now."""
         with self._lock:
             if key not in self._results:
                 self._put(key, result, size)

@@ -1,7 +1,7 @@
-"""Closed windows that are gone from a group's table topic, from the topic of its closed windows.
+"""Reading closed windows that were deleted from a group's table topic, from the topic of its closed windows.
 
-A run with the sink `SketchesToKafka` writes it; others have none. What the table topic still holds comes from
-there.
+A run with the sink `SketchesToKafka` writes that topic; other runs have none. Windows still in the table
+topic are read from there.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def closed_windows(
 ) -> Iterator[tuple[int, pa.Table]]:
     """The tables of windows that end within a span (after, up to), by partition of the table topic.
 
-    Those that come later replace earlier ones of the same window. Raises `KafkaException` if brokers don't
-    answer or refuse, `DeltaError` for damaged messages.
+    Later ones replace earlier ones of the same window. Raises `KafkaException` if brokers don't answer or
+    refuse, `DeltaError` for damaged messages.
     """
     topic = windows_topic(group_id, start.stream.fingerprint())
     known = client.list_topics(timeout=ANSWER_SECONDS).topics

@@ -1,4 +1,4 @@
-"""A table in files, Parquet or Arrow IPC, served as it stands there; read again when the files change."""
+"""Serving a table from files, Parquet or Arrow IPC; they are reread when they change."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ALWAYS = 2**62
 
 
 class FileTable:
-    """The table in a file or a folder. Its windows count as final; a changed file is read as a whole.
+    """The table in a file or a folder. Its windows count as final; changed files are reread completely.
 
-    Raises `SketchError` if it doesn't hold a table of sketches, `FileNotFoundError` if there is none. If that
-    is so later, the table is stale and keeps its last answers. With `look` None nobody looks again.
+    Raises `SketchError` if it doesn't contain a table of sketches, `FileNotFoundError` if there is none. If
+    that happens later, the table becomes stale and keeps its last answers. With `look` None it is not reread.
     """
 
     def __init__(self, name: str, path: str | Path, look: float | None = _LOOK_SECONDS) -> None:
@@ -45,7 +45,7 @@ class FileTable:
             self._thread.start()
 
     def view(self) -> TableView:
-        """The table as it was read last."""
+        """The table as last read."""
         return self._view
 
     def describe(self) -> dict[str, Any]:
@@ -53,11 +53,11 @@ class FileTable:
         return {"source": {"files": str(self._path)}}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from any thread after each change; gives what ends that."""
+        """Call `changed` from any thread after each change; returns a function that ends this."""
         return self._watchers.add(changed)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking for changes."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -88,5 +88,5 @@ class FileTable:
 
 
 def final_view(name: str, table: pa.Table) -> TableView:
-    """The windows of a table that is ordered by them, all of them final."""
+    """The windows of a table that is ordered by window, all of them final."""
     return TableView(name, table.schema, tuple(windows_of(0, table)), new_version(), _ALWAYS)

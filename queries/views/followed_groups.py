@@ -1,4 +1,4 @@
-"""The tables of running groups as they are now, for a question or a program."""
+"""The current tables of running groups, for a query or a program."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass
 class FollowedGroups:
-    """The table topics of running groups, each followed from the first question to `close`."""
+    """The table topics of running groups, each followed from the first query to `close`."""
 
     settings: Mapping[str, Any]
     _followed: dict[str, TableFollower] = field(default_factory=dict)
 
     def view(self, group: str) -> TableView:
-        """A group's table as it is now, open windows included. Raises `NotReady` after a minute without."""
+        """A group's current table, open windows included. Raises `NotReady` after a minute without one."""
         if group not in self._followed:
             self._followed[group] = TableFollower(group, self.settings, LiveTable(group, _KEEP_US))
         table = self._followed[group].table
-        # A question after another must see what came between them.
+        # A later query must see what arrived since the previous one.
         begun, until = time.time(), time.monotonic() + _SECONDS
         while True:
             try:
@@ -55,7 +55,7 @@ class FollowedGroups:
             time.sleep(0.05)
 
     def close(self) -> None:
-        """Follow none of them any more."""
+        """Stop following all of them."""
         for follower in self._followed.values():
             follower.close()
         self._followed.clear()
@@ -70,11 +70,11 @@ def read_group(
     """Read the table of a running group as it is now, open windows included.
 
     The group's table topic has open windows, and closed ones until it is trimmed. `table` is the folder or
-    URL in which the run stores closed windows (``run(table=…)``): then open and closed ones are one table, in
-    which each window counts once. A warning in the log names windows that are in neither. `config` are
+    URL in which the run stores closed windows (``run(table=…)``). Open and closed windows are then one table,
+    in which each window counts once. A warning in the log names windows that are in neither. `config` are
     librdkafka's settings.
 
-    On Spark, ``sg.spark.as_frame(sg.read_group(…), spark)`` is a DataFrame of it.
+    On Spark, ``sg.spark.as_frame(sg.read_group(…), spark)`` returns it as a DataFrame.
 
     Raises `NotReady` if the table can't be read within a minute, and `SketchError` for a folder of another
     definition.

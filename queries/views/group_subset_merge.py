@@ -1,7 +1,7 @@
-"""Few groups of many windows, merged all at once: as `MergeCache` merges all groups, window by window.
+"""Merging few groups over many windows at once, where `MergeCache` merges all groups window by window.
 
-Of a window only the hashes of its groups are kept: they find the rows of some in a fraction of the time that
-merging all takes. Those rows are then merged a level of the tree of windows at a time.
+For each window only the hashes of its groups are stored: they find the rows of some groups in a fraction of
+the time that merging all takes. Those rows are then merged level by level in the tree of windows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Hashes = tuple[np.ndarray, np.ndarray]
 """Both halves of the hash of each row's keys."""
 
 BLOCK = 3
-"""The level of nodes that are kept for each group: of eight windows."""
+"""The level of the nodes that are cached for each group: eight windows."""
 
 _NUMBER_BYTES = 1_000
 _FILTER_BITS = np.uint64((1 << 16) - 1)
@@ -37,7 +37,7 @@ def hashes_of(table: pa.Table, keys: Sequence[str]) -> Hashes:
 
 
 class GroupSubset:
-    """Some groups, by the hashes of their keys.
+    """Some groups, identified by the hashes of their keys.
 
     >>> keys = pa.table({"lang": pa.array(["en", None, "de", "fr"])})
     >>> GroupSubset(hashes_of(keys[1:3], ["lang"])).among(hashes_of(keys, ["lang"])).tolist()
@@ -52,24 +52,24 @@ class GroupSubset:
 
     @property
     def name(self) -> bytes:
-        """The same for the same groups, in whatever order they were given."""
+        """A name that is the same for the same groups, whatever their order."""
         return self._first.tobytes() + self._second.tobytes()
 
     @property
     def ids(self) -> list[tuple[int, int]]:
-        """What each of them is known by, in an order of its own."""
+        """Identifiers of the groups, sorted."""
         return list(zip(self._first.tolist(), self._second.tolist()))
 
     def only(self, mask: np.ndarray) -> GroupSubset:
-        """Some of them, by a mask over `ids`."""
+        """Some of them, selected by a mask over `ids`."""
         return GroupSubset((self._first[mask], self._second[mask]))
 
     def places(self, hashes: Hashes) -> np.ndarray:
-        """Which of `ids` each row is of, all of them being of one."""
+        """The index in `ids` for each row; all rows must belong to one of the groups."""
         return np.searchsorted(self._first, hashes[0])
 
     def among(self, hashes: Hashes) -> np.ndarray:
-        """The rows that are of these groups, in their order."""
+        """The numbers of the rows that belong to these groups, in order."""
         first, second = hashes
         rows = np.flatnonzero(self._filter[first & _FILTER_BITS])
         places = np.minimum(np.searchsorted(self._first, first[rows]), len(self._first) - 1)
@@ -77,9 +77,9 @@ class GroupSubset:
 
 
 def pieces(numbers: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
-    """The spans of 2^n windows at multiples of their length that make up windows of these numbers, ascending.
+    """The spans of 2^n windows, at multiples of their length, that make up windows of these sorted numbers.
 
-    Of each its first number, its size, and which of `numbers` are in it, from and to.
+    Yields each span's first number, its size, and the range of `numbers` in it.
 
     >>> list(pieces(np.array([3, 4, 5, 6])))
     [(3, 1, 0, 1), (4, 2, 1, 3), (6, 1, 3, 4)]
@@ -97,14 +97,14 @@ def pieces(numbers: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
 
 @dataclass(frozen=True)
 class Tree:
-    """The nodes by which windows are merged: the number of each, ascending, and the size of its piece."""
+    """The nodes by which windows are merged: the sorted numbers of windows, and the size of each piece."""
 
     numbers: np.ndarray
     sizes: np.ndarray
 
     @classmethod
     def of(cls, windows: Sequence[ServedWindow]) -> Tree:
-        """That of these windows, in their order."""
+        """The tree for these windows, in order."""
         unit = max(1, min(window.end - window.start for window in windows))
         numbers = np.array([window.start // unit for window in windows], np.int64)
         sizes = np.empty(len(windows), np.int64)
@@ -117,7 +117,7 @@ class Tree:
         return self.sizes[np.searchsorted(self.numbers, at)]
 
     def nodes(self, level: int) -> np.ndarray:
-        """The nodes of 2^level windows that are merged of something: of two halves, or of windows alike."""
+        """The nodes of 2^level windows with something to merge: two halves, or several equal windows."""
         if level == 0:
             own, count = np.unique(self.numbers, return_counts=True)
             return own[count > 1]
@@ -127,11 +127,11 @@ class Tree:
 
 
 class GroupSubsetMerge:
-    """Rows of few groups, by window, merged as their whole windows would be.
+    """Rows of few groups, by window, merged in the same way as whole windows.
 
-    `schema` is that of the merged table, `rows` gives the rows of a window that are of some groups, in its
-    order. What is merged of a block of closed windows is kept for each group by itself, under a name that
-    says what is merged: so a window that closes, or another group, takes little that was not done before.
+    `schema` is the schema of the merged table, `rows` returns a window's rows of some groups, in order. The
+    merge of a block of closed windows is cached for each group separately, under a name that identifies what
+    is merged, so another closed window, or another group, costs little more than its own rows.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class GroupSubsetMerge:
         self._name = name
 
     def merged(self, windows: Sequence[ServedWindow], groups: GroupSubset) -> pa.Table:
-        """One row a group over all these windows, their own times lost."""
+        """One row per group over all these windows; their times are lost."""
         closed = [window for window in windows if not window.open]
         parts = [self._of_closed(closed, groups)] if closed else []
         parts += [self._rows(window, groups) for window in windows if window.open]
@@ -166,17 +166,17 @@ class GroupSubsetMerge:
         return self._folded([rows])
 
     def _of_blocks(self, windows: Sequence[ServedWindow], tree: Tree, groups: GroupSubset) -> pa.Table:
-        """What is left of the windows when those of nodes are merged that lie in a block whole."""
+        """The rows left after merging the nodes of complete blocks."""
         blocks = tree.numbers >> BLOCK
         cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(windows)]
         names: list[Hashable] = []
         known: dict[Hashable, pa.Table] = {}
         fresh = []
         for low, high in itertools.pairwise(cuts):
-            # Where a span begins within a block, it is cut into other nodes than where windows are missing.
+            # If a span begins within a block, it is divided into other nodes than if windows are missing.
             versions = tuple(window.version for window in windows[low:high])
             block = "block", self._name, versions, tree.sizes[low:high].tobytes()
-            # A number in its place, since all of a name is hashed each time it is looked up.
+            # A number in its place, because all of a name is hashed at each look-up.
             number = self._kept.get(block, new_version, lambda _: _NUMBER_BYTES)
             own = [(number, *one) for one in groups.ids]
             known |= self._kept.known(own)
@@ -186,7 +186,7 @@ class GroupSubsetMerge:
                 fresh += [_at(self._rows(windows[at], some), tree.numbers[at]) for at in range(low, high)]
             names += own
         if fresh:
-            # Those of all blocks in one go: each step costs more than its rows.
+            # All blocks at once: each step costs more than its rows.
             rows = pa.concat_tables(fresh).combine_chunks()
             for level in range(BLOCK + 1):
                 rows = self._level(rows, tree, level)
@@ -202,7 +202,7 @@ class GroupSubsetMerge:
         return rows.take(np.argsort(_numbers(rows), kind="stable"))
 
     def _level(self, rows: pa.Table, tree: Tree, level: int) -> pa.Table:
-        """The rows, their windows numbered in their starts, with those of this level's nodes merged."""
+        """The rows, with windows numbered in place of starts, after merging this level's nodes."""
         at = _numbers(rows)
         merging = np.isin(at >> level, tree.nodes(level)) & (tree.sizes_at(at) >= 1 << level)
         if not merging.any():
@@ -238,7 +238,7 @@ def _size(table: pa.Table) -> int:
 
 
 def in_window(table: pa.Table, start: int, end: int) -> pa.Table:
-    """The rows with this window given to all of them."""
+    """The rows with this window assigned to all of them."""
     for at, (name, moment) in enumerate(((START, start), (END, end))):
         times = pa.array(np.full(table.num_rows, moment, np.int64)).view(TIME_TYPE)
         table = table.set_column(at, table.schema.field(name), times)

@@ -1,7 +1,7 @@
-"""A running group's table together with its closed windows in files, which its table topic has no more.
+"""A running group's table together with its closed windows in files, which its table topic no longer has.
 
-A run with a `table`, or the sink `SketchesToParquet`, writes the files. Where both have a window's group,
-the one of the table topic counts, which is the later one; so each is there once.
+A run with a `table`, or the sink `SketchesToParquet`, writes the files. If both have a window's group, the
+one in the table topic counts, because it is later; so each exists once.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _OF_FILES = -1
 
 
 def with_kept(view: TableView, folder: str | Path) -> TableView:
-    """A view with the closed windows of a folder; one that nothing was written to yet adds none.
+    """A view with the closed windows in a folder; an empty folder adds none.
 
-    What is missing ends where the files begin. Raises `SketchError` for files of another definition, or that
-    hold no table of sketches.
+    The missing span ends where the files begin. Raises `SketchError` for files of another definition, or that
+    don't contain a table of sketches.
     """
     try:
         table = read_group_rows(folder)
@@ -41,11 +41,10 @@ def with_kept(view: TableView, folder: str | Path) -> TableView:
 
 
 class TableWithKept:
-    """A live table together with the closed windows in a folder: a `ServedTable` of both.
+    """A live table together with the closed windows in a folder, as one `ServedTable`.
 
-    The folder is looked at when the table is asked, `seconds` after the last time at the earliest, and files
-    are read once. If its files can't be read, or are of another definition, the table is stale and answers
-    without them.
+    The folder is checked when the table is queried, at most every `seconds`, and files are read once. If its
+    files can't be read, or have another definition, the table becomes stale and answers without them.
     """
 
     def __init__(self, table: ServedTable, folder: str | Path, seconds: float = 2.0) -> None:
@@ -89,7 +88,7 @@ class TableWithKept:
         self._table.close()
 
     def _look(self) -> None:
-        """Read what is new in the folder."""
+        """Read new files in the folder."""
         if time.monotonic() < self._looked + self._seconds:
             return
         try:
@@ -106,7 +105,7 @@ class TableWithKept:
                 self._kept, self._kept_version = group_rows(tables) if tables else None, new_version()
             self._stale = None
         except FileNotFoundError:
-            pass  # none yet, or one that was deleted in between: the next look sees which
+            pass  # no file yet, or one was just deleted: the next check will tell
         except (OSError, SketchError) as error:
             self._stale = Stale(time.time(), str(error))
         self._looked = time.monotonic()
@@ -130,7 +129,7 @@ def _with_table(view: TableView, table: pa.Table, folder: str | Path) -> TableVi
 
 
 def _left(view: TableView, table: pa.Table, folder: str | Path) -> list[Gap]:
-    """What is missing before the first window of the files, and, of windows in steps, behind their last."""
+    """What is missing before the files' first window and, for windows in steps, after their last."""
     starts, ends = edges(table)
     first, last = int(starts.min()), int(ends.max())
     windows = declared_windows(view.schema)

@@ -1,14 +1,14 @@
-"""Windows merged to coarser ones and to fewer keys, in as few steps as were not done before.
+"""Merging windows into coarser ones and fewer keys, reusing earlier merges.
 
-Ten thousand groups a minute can't be merged sixty times for each request. So what was merged is kept: each
-window with only the keys and columns that are requested, and spans of 2, 4, 8 … windows that begin at a
-multiple of their length. An hour is then a dozen of those, and only the ones that a new window is in are made
-again; the whole of a span's closed windows is kept, too, so that only open windows are merged for the next
-request. Which merges are done depends on the windows alone, not on earlier requests: any process that has the
-same windows gives the same answers.
+Ten thousand groups per minute can't be merged sixty times for each request. So merges are cached: each window
+with only the requested keys and columns, and spans of 2, 4, 8 … windows that begin at a multiple of their
+length. An hour then consists of a dozen of these, and only those that contain a new window are merged again.
+The merge of all closed windows of a span is cached as well, so that the next request only merges open
+windows. Which merges are done depends only on the windows, not on earlier requests: any process with the same
+windows gives the same answers.
 
-A cache that keeps nothing serves one request: all its windows are merged at once then. Answers that depend on
-the order of merges (quantiles, samples) are other ones of the same bounds.
+A cache that stores nothing serves one request: all its windows are merged at once. Answers that depend on the
+order of merges (quantiles, samples) then differ within the same bounds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .view import ServedWindow, rows_of
 T = TypeVar("T")
 
 Every = int | str | Paned
-"""``"window"``: as the windows are; ``"span"``: all in one; or larger windows, or their microseconds."""
+"""``"window"``: windows unchanged; ``"span"``: all in one; or larger windows, or their microseconds."""
 
 
 class OutOfTime(StreamgaugeError):
@@ -46,21 +46,21 @@ class OutOfTime(StreamgaugeError):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a query must be done, by the monotonic clock; None waits for ever."""
+    """The time limit of a query, by the monotonic clock; None waits for ever."""
 
     at: float | None = None
 
     def check(self) -> None:
-        """Raise `OutOfTime` after it."""
+        """Raise `OutOfTime` after the limit."""
         if self.at is not None and time.monotonic() > self.at:
             raise OutOfTime
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is wanted of each window: columns, the keys to keep, and the rows by the values of keys.
+    """The requested part of each window: columns, the keys to preserve, and rows by the values of keys.
 
-    `where` holds keys with the values that are wanted, as their types have them; None is the null.
+    `where` has keys with the requested values, in their own types; None selects nulls.
     """
 
     columns: tuple[str, ...]
@@ -69,20 +69,20 @@ class Selection:
 
 
 def apart(schema: pa.Schema) -> bool:
-    """Whether the windows of a table lie differently for each group, or it isn't known how they lie."""
+    """Whether a table's windows differ for each group, or it isn't known whether they do."""
     windows = declared_windows(schema)
     return windows is None or windows.apart
 
 
 class MergeCache:
-    """Merges windows of one table or of several; threads may share it."""
+    """Merges windows of one table or of several; thread-safe."""
 
     def __init__(self, most_bytes: int = 512 * 1024 * 1024) -> None:
         self._results = ResultCache(most_bytes)
 
     @property
     def for_one_request(self) -> bool:
-        """Whether it keeps nothing."""
+        """Whether it stores nothing."""
         return self._results.keeps_nothing
 
     def table(
@@ -93,9 +93,9 @@ class MergeCache:
         every: Every,
         deadline: Deadline = Deadline(),
     ) -> pa.Table:
-        """The table of these windows, ordered by start, end and partition, in this wanted.
+        """The table of these windows in the requested form, ordered by start, end and partition.
 
-        Raises `SketchError` for windows that don't fit into the wanted ones or overlap, and `OutOfTime`.
+        Raises `SketchError` for windows that don't fit into the requested ones or overlap, and `OutOfTime`.
         """
         return _Merging(self._results, schema, wanted, deadline).table(windows, every)
 
@@ -106,9 +106,9 @@ class MergeCache:
         wanted: Selection,
         deadline: Deadline,
     ) -> pl.DataFrame:
-        """The answers of one column over the whole span of these windows, a row a group, in no order.
+        """The answers of one column over the whole span of these windows, one row per group, unordered.
 
-        The merged sketches are answered as they are, without being written first. Raises as `table` does.
+        The merged sketches are answered directly, without being serialised. Raises as `table` does.
         """
         return _Merging(self._results, schema, wanted, deadline).answered(windows)
 
@@ -120,15 +120,15 @@ class MergeCache:
         groups: pl.DataFrame,
         deadline: Deadline,
     ) -> pa.Table:
-        """The rows that `table` gives of these groups over the whole span, for tables that keep all keys.
+        """The rows that `table` returns for these groups over the whole span, for tables with all keys.
 
-        It takes as long as there are rows of these groups, and a moment for each window. `groups` has a row
-        for each, with all of their keys. Raises as `table` does.
+        Its time depends on the number of these groups' rows, plus little for each window. `groups` has a row
+        for each group, with all of its keys. Raises as `table` does.
         """
         return _Merging(self._results, schema, wanted, deadline).few(windows, groups)
 
     def cached(self, what: str, windows: Sequence[ServedWindow], question: Any, make: Callable[[], T]) -> T:
-        """What `make` gives of these windows, made once; `aggregates` identifies it. A table or a frame."""
+        """The result of `make` for these windows, computed once; `what` and `question` identify it."""
         key = what, question, tuple(window.version for window in windows)
         return self._results.get(key, make, _size)
 
@@ -220,12 +220,12 @@ class _Merging:
         return in_window(whole, chosen[0].start, max(window.end for window in chosen))
 
     def _chosen(self, windows: Sequence[ServedWindow], every: Every) -> list[ServedWindow]:
-        """Those that hold each row of the stream once: of overlapping ones those that lie end to end."""
+        """The windows that contain each row of the stream once: of overlapping ones, those end to end."""
         edges = pa.table(
             {
                 START: pa.array([window.start for window in windows], pa.int64()).view(TIME_TYPE),
                 END: pa.array([window.end for window in windows], pa.int64()).view(TIME_TYPE),
-                # Of one key's windows, each partition may be at another.
+                # Each partition may have another of a key's windows.
                 "partition": pa.array([window.partition for window in windows], pa.int64()),
             }
         ).replace_schema_metadata(self._metadata)
@@ -236,7 +236,7 @@ class _Merging:
         return list(windows) if mask is None else [w for w, fits in zip(windows, mask) if fits]
 
     def _one_by_one(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
-        """Windows that lie differently for each group: judged row by row, and nothing of it kept."""
+        """Windows that differ for each group: checked row by row, and not cached."""
         tables = [self._selected(window) for window in windows]
         if every != "span":
             return merge_tables(tables, self._wanted.by, _larger(every)).select(self._out.names)
@@ -260,7 +260,7 @@ class _Merging:
         return in_window(whole, start, end)
 
     def _parts(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
-        """All closed windows merged into one table, and the open ones as they are."""
+        """All closed windows merged into one table, followed by the open ones."""
         if self._results.keeps_nothing and len(windows) > 1:
             names = [*self._keys, *self._wanted.columns]
             rows = rows_of(windows).select(names)
@@ -306,7 +306,7 @@ class _Merging:
         return in_window(self._folded([table]), window.start, window.end)
 
     def _selected(self, window: ServedWindow) -> pa.Table:
-        """Its wanted rows and columns, with all its keys if they are to be merged."""
+        """A window's requested rows and columns, with all its keys if they are to be merged."""
         names = [START, END, *self._keys, *self._wanted.columns]
         table = self._where(window.table)
         if not self._rolled:
@@ -314,14 +314,14 @@ class _Merging:
         return table.select(names).replace_schema_metadata(self._out.metadata if not self._rolled else None)
 
     def _where(self, table: pa.Table) -> pa.Table:
-        """The rows with the wanted values of their keys."""
+        """The rows with the requested values of their keys."""
         for key, wanted in self._wanted.where:
             values = pa.array(wanted, self._types[key])
             table = table.filter(pc.is_in(table[key], value_set=values))
         return table
 
     def _folded(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """All rows of the same keys merged, whatever their windows."""
+        """Merge all rows with the same keys, whatever their windows."""
         return self._accumulated(tables).table()
 
     def _accumulated(self, tables: Iterable[pa.Table]) -> Accumulator:

@@ -1,7 +1,8 @@
-"""Follows a group's table topic into a `LiveTable`, in a thread of its own, for as long as it is served.
+"""Follows a group's table topic into a `LiveTable`, in a separate thread, as long as it is served.
 
-When brokers are unreachable the table is marked as stale and keeps its answers; when they are back it goes
-on. Where the log was deleted behind it meanwhile, it begins again at the earliest place that is left.
+While brokers are unreachable the table is marked as stale and keeps its answers; when they return it
+continues. If its position in the log was deleted meanwhile, it starts again at the earliest place that is
+left.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ _ID_EVERY = 5
 
 
 class _Moved(StreamgaugeError):
-    """The log is not where it was: deleted behind the reader, or another topic of that name."""
+    """The log has changed: deleted behind the reader, or another topic with the same name."""
 
 
 class TableFollower:
-    """Reads a group's table topic as long as it lives; `table` is what it has read.
+    """Reads a group's table topic until it is closed; `table` has everything read so far.
 
-    `config` is librdkafka's settings, with ``bootstrap.servers``. With `saved`, the table begins with what
+    `config` has librdkafka's settings, with ``bootstrap.servers``. With `saved`, the table starts with what
     was saved there, and is saved there every half minute and at the end.
     """
 
@@ -66,11 +67,11 @@ class TableFollower:
 
     @property
     def heard(self) -> float:
-        """When brokers last said how far the log is, in seconds since 1970."""
+        """When brokers last reported the end of the log, in seconds since 1970."""
         return self._heard
 
     def close(self) -> None:
-        """End it, once what was read is saved."""
+        """End it, after saving what was read."""
         self._stop.set()
         self._thread.join(_END_SECONDS)
 
@@ -148,7 +149,7 @@ class TableFollower:
         self._reached[partition] = offset + 1
 
     def _check_lag(self, consumer: Consumer, looks: int) -> None:
-        """See how far the log is, and so whether it still is followed."""
+        """Check how far the log is, and whether it is still followed."""
         assert self._start is not None
         lag = 0
         for partition, reached in self._reached.items():

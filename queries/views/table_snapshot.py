@@ -1,9 +1,9 @@
-"""A served table kept in a folder, so that a later server need not read all of the log again.
+"""A served table stored in a folder, so that a later server need not read the whole log again.
 
-Closed windows lie in files ``<digest>.arrows``, Arrow IPC streams that are named after what is in them and
-never changed; ``table.json`` names those that count, with where to go on in the log, and is replaced in one
-step. Whatever is damaged or missing makes the whole worth nothing: the log is read instead, and a warning
-says so.
+Closed windows are in files ``<digest>.arrows``, Arrow IPC streams that are named after their content and
+never changed; ``table.json`` lists the valid ones, with the log's offsets to resume from, and is replaced
+atomically. If anything is damaged or missing, the snapshot is ignored: the log is read instead, with a
+warning.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _NAME = "table.json"
 
 
 class TableSnapshot:
-    """The folder in which one table is kept."""
+    """The folder in which one table is stored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[int, str] = {}
 
     def save(self, topic: str, topic_id: str, known: KnownTable) -> None:
-        """Keep what is known. Raises `OSError` if that fails; what was kept before still is then."""
+        """Store the known state. Raises `OSError` if that fails; the previous snapshot then remains."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        # What the server asks a token for, nobody else on its machine reads either.
+        # Data that the server protects by a token must not be readable by other users of its machine.
         self._folder.chmod(0o700)
         versions: dict[int, str] = {}
         windows: list[list[Any]] = []
@@ -66,9 +66,9 @@ class TableSnapshot:
                 file.unlink(missing_ok=True)
 
     def load(self, topic: str, topic_id: str) -> KnownTable | None:
-        """What was kept of this topic, if it is all there as it was written.
+        """The stored windows of this topic, if the snapshot is complete and intact.
 
-        Raises `WrittenByNewer` for a newer form, which is left as it is.
+        Raises `WrittenByNewer` for a newer version, which is not changed.
         """
         path = self._folder / _NAME
         if not path.exists():

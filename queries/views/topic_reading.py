@@ -1,4 +1,4 @@
-"""Reading topics as a server does: what is committed in them, and without joining any group."""
+"""Reading topics as a server does: only committed messages, and without joining a group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER_SECONDS = 10.0
 
 
 def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
-    """A consumer that reads what is committed, from assigned positions, and joins no group."""
+    """A consumer that reads committed messages, from assigned positions, and joins no group."""
     reading = {"fetch.wait.max.ms": 100, "enable.partition.eof": True, "auto.offset.reset": "error"}
     return Consumer({**member_config(config, f"{group_id}.reader"), **reading}, logger=LIBRARY_LOG)
 
@@ -32,9 +32,9 @@ def whole(
 ) -> Iterator[tuple[int, int, Message]]:
     """The messages of some of a topic's partitions, each with its partition and offset.
 
-    `spans` are the offsets of each to begin and to end with; while others are still read, messages behind the
-    end come, too. `doing` says in errors what this is for. Raises `KafkaException` if brokers don't answer or
-    refuse.
+    `spans` are the offsets of each to begin and to end with; while others are still read, messages after the
+    end are returned as well. `doing` describes the purpose in errors. Raises `KafkaException` if brokers
+    don't answer or refuse.
     """
     consumer.assign([KafkaPartition(topic, p, begin) for p, (begin, _) in spans.items()])
     left = {p: end for p, (begin, end) in spans.items() if begin < end}
@@ -60,7 +60,7 @@ def whole(
 
 
 def reason_of(error: Exception, followed: str) -> str:
-    """Why what is `followed` can't be for the moment, in words; an error that nobody expects is logged."""
+    """Why `followed` is temporarily unavailable, in words; an unexpected error is logged."""
     if isinstance(error, KafkaException):
         return str(error) if isinstance(error.args[0], str) else error.args[0].str()
     if isinstance(error, NotReady | TopicError | ValueError | OSError):
@@ -70,5 +70,5 @@ def reason_of(error: Exception, followed: str) -> str:
 
 
 def no_answer(topic: str) -> KafkaException:
-    """The error of brokers that don't say what is in a topic."""
+    """The error for brokers that don't report what is in a topic."""
     return KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))

@@ -1,4 +1,4 @@
-"""What a server knows of a table at one moment: its windows, how far they are, and what is missing.
+"""A server's knowledge of a table at one moment: its windows, their progress, and what is missing.
 
 A view is a value: a query works on one from beginning to end, whatever the log brings meanwhile.
 """
@@ -21,7 +21,7 @@ _versions = itertools.count(1)
 
 
 def new_version() -> int:
-    """A number that was never given before in this process."""
+    """A number that was never used before in this process."""
     return next(_versions)
 
 
@@ -29,8 +29,8 @@ def new_version() -> int:
 class ServedWindow:
     """One window's rows in one partition of the table topic, times in int64 microseconds.
 
-    They are those from number `low` up to, not including, `high` of a table that has other windows' as well.
-    `version` changes with the content, so that results can be cached under it.
+    They are the rows from `low` up to, not including, `high` of a table that may contain other windows as
+    well. `version` changes with the content, so that results can be cached under it.
     """
 
     partition: int
@@ -44,12 +44,12 @@ class ServedWindow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What there is one window of."""
+        """Identifies the window: only one exists for each key."""
         return self.partition, self.start, self.end
 
     @property
     def rows(self) -> int:
-        """How many groups it has."""
+        """The number of groups."""
         return self.high - self.low
 
     @property
@@ -63,9 +63,9 @@ class ServedWindow:
 
 
 def rows_of(windows: Iterable[ServedWindow]) -> pa.Table:
-    """The rows of some windows, one at least, in their order.
+    """The rows of some windows, at least one, in order.
 
-    What lies side by side in one table comes as one slice of it: a day of minutes costs what one window does.
+    Adjacent rows of one table become one slice of it: a day of minutes costs the same as a single window.
     """
     runs: list[tuple[pa.Table, int, int]] = []
     for window in windows:
@@ -77,7 +77,7 @@ def rows_of(windows: Iterable[ServedWindow]) -> pa.Table:
 
 
 def windows_of(partition: int, table: pa.Table, open: bool = False) -> Iterator[ServedWindow]:
-    """The windows in a table that is ordered by them. Sessions of several groups may be in one of them."""
+    """The windows in a table that is ordered by window. One may contain sessions of several groups."""
     if not table.num_rows:
         return
     starts, ends = edges(table)
@@ -98,7 +98,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Since when a table is not followed any more (seconds since 1970), and why."""
+    """Since when a table is no longer followed (seconds since 1970), and why."""
 
     since: float
     why: str
@@ -108,9 +108,8 @@ class Stale:
 class TableView:
     """A table at one moment.
 
-    `windows` are ordered by start, end and partition. Windows that end at or before `final_us` change no
-    more. `lag` is the number of messages of the table topic that are not in yet, None where that isn't known
-    or means nothing.
+    `windows` are ordered by start, end and partition. Windows that end at or before `final_us` no longer
+    change. `lag` is the number of unread messages in the table topic, None if it is unknown or meaningless.
     """
 
     name: str
@@ -130,16 +129,16 @@ class ServedTable(Protocol):
     name: str
 
     def view(self) -> TableView:
-        """The table now. Raises `NotReady` while nothing is known of it."""
+        """The current table. Raises `NotReady` while nothing is known of it."""
 
     def describe(self) -> dict[str, Any]:
         """Where it comes from, as plain JSON."""
 
     def watch(self, changed: Any) -> Any:
-        """Call `changed` from any thread after each change; gives what ends that."""
+        """Call `changed` from any thread after each change; returns a function that ends this."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 class NotReady(StreamgaugeError):

@@ -1,4 +1,4 @@
-"""The waiters that are notified of a change."""
+"""Callbacks that are notified of changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Watchers:
-    """Calls that are made after each change. Threads may share it.
+    """Callbacks to call after each change. Thread-safe.
 
     >>> watchers, heard = Watchers(), []
     >>> end = watchers.add(lambda: heard.append("changed"))
@@ -23,7 +23,7 @@ class Watchers:
         self._calls: tuple[Callable[[], None], ...] = ()
 
     def add(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Make a call after each change, from any thread; gives what ends that."""
+        """Call `call` after each change, from any thread; returns a function that ends this."""
         with self._lock:
             self._calls = (*self._calls, call)
 
@@ -34,6 +34,6 @@ class Watchers:
         return end
 
     def changed(self) -> None:
-        """Notify all that watch now."""
+        """Notify all current watchers."""
         for call in self._calls:
             call()

@@ -1,4 +1,4 @@
-"""The closed windows that a server keeps: for a span of event time, and in so many bytes."""
+"""The closed windows that a server stores: for a span of event time, within a memory limit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .view import ServedWindow, windows_of
 log = logging.getLogger("streamgauge.serving")
 
 MOST_BYTES = 1024 * 1024 * 1024
-"""What a table's closed windows may use of memory by default."""
+"""The default memory limit for a table's closed windows."""
 
 
 class WindowRetention:
-    """Closed windows; one that is emitted again replaces the first, and the oldest go first.
+    """Closed windows; a repeated window replaces the first, and the oldest are dropped first.
 
-    `keep_us` is the span that is kept, before the end of the newest window; `most_bytes` what all may take.
-    `dropped_us` is the end of the newest window that was dropped, and `for_room` whether any was dropped for
-    the bytes' sake.
+    `keep_us` is the span to store, before the end of the newest window; `most_bytes` is the limit for all.
+    `dropped_us` is the end of the newest window that was dropped, and `for_room` whether any was dropped
+    because of the limit.
 
     >>> from ...operators.table.schema import START, END, TIME_TYPE
     >>> kept = WindowRetention(keep_us=2)
@@ -51,15 +51,15 @@ class WindowRetention:
         return iter(list(self._windows.values()))
 
     def add_table(self, partition: int, table: pa.Table) -> None:
-        """Keep the closed windows of a table."""
+        """Add the closed windows of a table."""
         for window in windows_of(partition, table):
             self.add(window)
 
     def add(self, window: ServedWindow) -> None:
-        """Keep one window, unless it is older than what is kept.
+        """Add one window, unless it is older than the span.
 
-        One that is there already keeps the groups that the new one doesn't have: sessions of several groups
-        may lie alike, and close at different times.
+        An existing window keeps the groups that the new one doesn't have: sessions of several groups may have
+        the same times, and close at different times.
         """
         before = self._windows.get(window.key)
         if before is not None:
@@ -82,7 +82,7 @@ class WindowRetention:
 
     def _drop_oldest(self) -> None:
         end, *key = heapq.heappop(self._by_age)
-        if self._remove(tuple(key)):  # and not of one that was replaced
+        if self._remove(tuple(key)):  # and was not replaced
             self.dropped_us = max(self.dropped_us, end)
 
     def _remove(self, key: tuple[int, ...]) -> bool:
@@ -93,7 +93,7 @@ class WindowRetention:
 
 
 def _with_others(table: pa.Table, before: pa.Table) -> pa.Table:
-    """The rows of a window, and those of its groups that only were in it before."""
+    """The rows of a window, and those of groups that were only in its previous version."""
     keys = table.schema.names[2:][: len(keys_of(table.schema))]
     own, other = (one.select(keys) for one in (table, before))
     known = {tuple(row.values()) for row in own.to_pylist()}

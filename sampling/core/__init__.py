@@ -1,1 +1,1 @@
-"""The basis of every sample: items, priorities, heaps, skips and bytes."""
+"""The base of all samples: items, priorities, heaps, skips and bytes."""

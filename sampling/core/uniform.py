@@ -1,4 +1,4 @@
-"""Samples of rows that all had the same chance, and how far a share read off one may be from the stream's."""
+"""Samples of rows with equal probability, and the error of shares estimated from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .bottom_k import BottomK, check_confidence
 
 
 def share_error(items: int, confidence: float = 0.95) -> float:
-    """The error of a share counted among so many items, at most, at that confidence.
+    """Return the largest error of a share estimated from this many items, at that confidence.
 
     Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m), which holds for draws without replacement too.
     Raises `SketchError` for a confidence outside 0 to 1.
@@ -25,16 +25,16 @@ def share_error(items: int, confidence: float = 0.95) -> float:
 
 
 class Uniform(BottomK):
-    """One such sample."""
+    """A single such sample."""
 
     def update(self, values: Any) -> Self:
         """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
         return self._update(values)
 
     def error(self, confidence: float = 0.95) -> float:
-        """How far a share read off the sample is from the stream's, at most, at that confidence.
+        """The largest error of a share estimated from the sample, at that confidence.
 
-        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
+        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample has all rows.
         Raises `SketchError` for a confidence outside 0 to 1.
 
         Source: Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.

@@ -38,7 +38,7 @@ class DecayedReservoirGroups(JumpingGroups):
         super().__init__(n, k, seed)
 
     def update(self, groups: Any, values: Any, time: Any = None) -> None:
-        """Add values with their event times, one a row, to their groups. Raises as for one."""
+        """Add values with an event time per row. Raises what `DecayedReservoir.update` raises."""
         self._update_groups(groups, values, time=time)
 
     def _prepare(self, rows: Rows, time: Any = None) -> np.ndarray:

@@ -81,7 +81,7 @@ class DecayedCount(Sketch):
     def bounds(self, now: datetime | int | None = None) -> tuple[float, float]:
         """(lower, upper) of the decayed count: the certain limits of rounding."""
         count, share = self.estimate(now), (self.n + 8) * 2.0**-52
-        # What has decayed to less than the smallest doubles is off by some of them instead.
+        # Counts that decayed below the smallest doubles have an error of a few of these instead.
         least = (self.n + 8) * 2.0**-1074 if self.n else 0.0
         return max(count * (1 - share) - least, 0.0), count * (1 + share) + least
 

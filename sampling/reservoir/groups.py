@@ -35,7 +35,7 @@ class ReservoirGroups(JumpingGroups):
         super().__init__(n, k, seed)
 
     def answers(self, **question: Any) -> Any:
-        """What `Reservoir.answer` gives, of each group: as a struct of Arrow where items are plain values."""
+        """Return `Reservoir.answer` for each group, as an Arrow struct if items are plain values."""
         parts = self._pool.parts(np.arange(len(self)))
         sizes, of = np.unique(parts.samples["size"], return_inverse=True)
         errors = np.where(sizes[of] < self.n, np.array([share_error(m) for m in sizes.tolist()])[of], 0.0)
@@ -56,7 +56,7 @@ class ReservoirGroups(JumpingGroups):
         self._update_groups(groups, values)
 
     def _prepare(self, rows: Rows) -> None:
-        """Nothing: all rows weigh the same."""
+        """Do nothing: all rows have the same weight."""
 
     def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, entered: np.ndarray) -> int:
         pool, first = self._pool, len(self._pool.items)

@@ -38,7 +38,7 @@ class SlidingWindowSampleGroups(BottomKGroups):
         self._pool = Skylines(n, checked_k(k, self._format.name), seed, round(span * 1e6))
 
     def update(self, groups: Any, values: Any, time: Any = None) -> None:
-        """Add values with their event times, one a row, to their groups. Raises as for one."""
+        """Add values with an event time per row. Raises what `SlidingWindowSample.update` raises."""
         self._update_groups(groups, values, time=time)
 
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""How large a Bloom filter must be, in each layout.
+"""The required size of a Bloom filter in each layout.
 
-Blocked filters need somewhat more than the classic formula says, since some blocks get more than their share:
-the number of values in a block is Poisson distributed, and the false positives are the mean over it.
+Blocked filters need somewhat more than the classic formula, since some blocks get more than their share: the
+number of values in a block is Poisson distributed, and the false positive rate is the mean over it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_WORDS = 1 << 31
 
 
 class Shape(NamedTuple):
-    """A filter's size: words of 32 bits, and bits a value sets."""
+    """A filter's size: words of 32 bits, and bits set per value."""
 
     words: int
     k: int
 
 
 def blocked_rate(per_block: float) -> float:
-    """False positives of a blocked filter with so many values a block on average.
+    """Return the false positive rate of a blocked filter with this average number of values per block.
 
     >>> round(blocked_rate(25.6), 4)
     0.0126
@@ -46,7 +46,7 @@ def blocked_rate(per_block: float) -> float:
 
 @lru_cache(maxsize=64)
 def _per_block(fpp: float) -> float:
-    """The most values a block, on average, that keep the rate."""
+    """Return the largest average number of values per block that satisfies the rate."""
     low, high = 0.0, 600.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -55,7 +55,7 @@ def _per_block(fpp: float) -> float:
 
 
 def shape(capacity: int, fpp: float, layout: str, family: str = "bloom") -> Shape:
-    """The size that keeps `fpp` with `capacity` values. Raises `SketchError` for what can't be.
+    """Return the size that satisfies `fpp` with `capacity` values. Raises `SketchError` if there is none.
 
     Spark's layouts have the size that Spark's ``BloomFilter.create(capacity, fpp)`` has.
     """

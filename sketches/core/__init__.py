@@ -1,1 +1,1 @@
-"""The basis of every family: the protocol, hashing, columns of values, group numbers."""
+"""The base of every sketch family: the protocol, hashing, columns of values, group numbers."""

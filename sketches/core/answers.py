@@ -1,4 +1,4 @@
-"""Answers as JSON can hold them, and how quantiles are described."""
+"""Answers in a form that JSON can represent, and the description of quantiles."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The shares of an answer by default."""
+"""The default shares of an answer."""
 
 
 def quantile_rows(sketch: Any, shares: Sequence[float] = USUAL_QUANTILES) -> list[tuple[Any, ...]]:
-    """Each share with the value there and its bounds (None where none are promised); nothing while empty.
+    """Return each share with its value and bounds (None if none are promised); nothing for an empty sketch.
 
     >>> from ..ddsketch import DDSketch
     >>> quantile_rows(DDSketch().update([4.0] * 9), [0.5])[0][0]
@@ -28,13 +28,13 @@ def quantile_rows(sketch: Any, shares: Sequence[float] = USUAL_QUANTILES) -> lis
 
 
 def quantile_answer(sketch: Any) -> dict[str, Any]:
-    """n and the usual quantiles with their bounds, as JSON can hold them."""
+    """Return n and the usual quantiles with their bounds, in a form that JSON can represent."""
     names = ("q", "value", "lower", "upper")
     return finite({"n": sketch.n, "quantiles": [dict(zip(names, row)) for row in quantile_rows(sketch)]})
 
 
 def finite(answer: Any) -> Any:
-    """The same answer with None for what is infinite or no number, which JSON has no word for.
+    """Replace infinities and NaN in an answer by None, since JSON can't represent them.
 
     >>> finite({"n": 2, "quantiles": [{"value": math.inf, "lower": 1.0}]})
     {'n': 2, 'quantiles': [{'value': None, 'lower': 1.0}]}

@@ -1,4 +1,4 @@
-"""Arguments as Python's own values, whatever type holds them, and as errors show them."""
+"""Convert arguments of any type to plain Python values, and format them for errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_SHOWN = 80
 
 
 def plain(value: Any) -> Any:
-    """A number, text or time as Python's own if NumPy or Arrow hold it, anything else as it is.
+    """Convert NumPy and Arrow scalars to Python's own types; return anything else unchanged.
 
     >>> plain(np.array(7)), plain(pa.scalar(0.5)), plain([7])
     (7, 0.5, [7])
@@ -20,13 +20,13 @@ def plain(value: Any) -> Any:
         return value.as_py()
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
-    # NumPy's times of some units would become bare numbers.
+    # NumPy times in some units would become bare numbers.
     times = isinstance(value, (np.datetime64, np.timedelta64))
     return value.item() if isinstance(value, np.generic) and not times else value
 
 
 def exact_integer(value: Any) -> int | None:
-    """An integer of whatever type as Python's own; None for all else and for booleans.
+    """Convert an integer of any type to an int; None for booleans and anything else.
 
     >>> exact_integer(np.int8(7)), exact_integer(7.0), exact_integer(True)
     (7, None, None)
@@ -41,7 +41,7 @@ def exact_integer(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """An argument as errors show it: in one line, and not all of a long one.
+    """Format an argument for an error: in one line, and shortened if long.
 
     >>> shown(np.zeros((2, 2)))
     'array([[0., 0.], [0., 0.]])'

@@ -1,8 +1,8 @@
-"""The base of all errors that are this package's own."""
+"""The base class of this package's errors."""
 
 
 class StreamgaugeError(Exception):
-    """What every error of streamgauge is; most are a `ValueError`, `RuntimeError` … of Python besides.
+    """The base of all errors of streamgauge; most also derive from Python's `ValueError`, `RuntimeError` ….
 
     >>> from streamgauge.sketches.hll import HLL
     >>> try:
@@ -14,4 +14,4 @@ class StreamgaugeError(Exception):
 
 
 class RunError(StreamgaugeError, RuntimeError):
-    """A run or a query can't go on, or can't be changed as requested; the message says why."""
+    """A run or a query can't continue, or can't be changed as requested; the message gives the reason."""

@@ -1,8 +1,8 @@
-"""NumPy, Polars, PyArrow and HTTPX, each loaded when something of it is first used.
+"""NumPy, Polars, PyArrow and HTTPX, each loaded on first use.
 
-For the modules that saying what a stream asks imports: together the first three take three times as long to
-load as all of ours, and a command's help, or a module that only names streams, needs none of them. Modules
-that hold kernels import what they need as usual.
+This is for modules that are imported to define streams: the first three together take three times as long to
+load as all of our modules, and a command's help, or a module that only defines streams, needs none of them.
+Modules with kernels import what they need as usual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _LazyModule(ModuleType):
-        """Stands for a module until an attribute is wanted, which it then keeps."""
+        """A stand-in for a module that loads it on first access and caches its attributes."""
 
         def __getattr__(self, name: str) -> Any:
             value = getattr(importlib.import_module(self.__name__), name)

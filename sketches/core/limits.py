@@ -1,4 +1,4 @@
-"""How many values or rows a sketch counts: what would be more is refused before anything is changed."""
+"""Limits on how many values or rows a sketch counts; more are refused before anything changes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from .protocol import SketchError
 
 MOST_ROWS = 2**63 - 1
-"""What an int64 counts."""
+"""The largest count in an int64."""
 
 
 def refuse_beyond(most: int, family: str, seen: np.ndarray, groups: np.ndarray, coming: Any = None) -> None:
-    """Raise `SketchError` if some sketch would count more than `most`.
+    """Raise `SketchError` if a sketch would count more than `most`.
 
-    Sketch g has counted ``seen[g]``; to sketch ``groups[i]`` come ``coming[i]`` more, or one if not given.
+    Sketch g has counted ``seen[g]``; sketch ``groups[i]`` gets ``coming[i]`` more, by default one.
 
     >>> refuse_beyond(9, "KLL", np.array([7, 9]), np.array([0, 0]))
     >>> refuse_beyond(9, "KLL", np.array([7, 9]), np.array([0]), np.array([3]))

@@ -1,4 +1,4 @@
-"""How many bytes of arrays an object holds."""
+"""The number of array bytes that an object holds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 
 
 def held_bytes(*objects: Any) -> int:
-    """Bytes of all NumPy and Arrow arrays that are reached from these objects, each counted once.
+    """Count the bytes of all NumPy and Arrow arrays reachable from these objects, each array once.
 
-    Sketches live in few, large arrays, so this is what they take, but for some hundred bytes an object.
+    Sketches are stored in a few large arrays, so this is their memory, except for some hundred bytes per
+    object.
 
     >>> held_bytes([np.zeros(10), {"a": np.zeros(5, np.int8)}])
     85

@@ -1,4 +1,4 @@
-"""Slices of many rows, a thread each: for kernels, which give up the lock, that share what they read."""
+"""Process slices of many rows in one thread each, for kernels, which release the GIL."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LEAST = 1 << 16
-"""Rows a slice: to start a thread takes as long as some thousand rows do."""
+"""Rows per slice: starting a thread takes as long as some thousand rows."""
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def each_slice(rows: int, call: Callable[[int, int], T], least: int | None = None) -> list[T]:
-    """What ``call(low, high)`` gives of slices that make up `rows`, in order: a slice a core, at once.
+    """Run ``call(low, high)`` on slices of `rows`, one per core in parallel; return the results in order.
 
-    A slice has at least `least` rows (65,536), but for the only one of few. What one of the calls raises is
-    raised once all have ended.
+    A slice has at least `least` rows (65,536), unless it is the only one. An exception in a call is raised
+    after all calls have ended.
 
     >>> each_slice(3, lambda low, high: (low, high))
     [(0, 3)]

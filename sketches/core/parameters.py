@@ -1,4 +1,4 @@
-"""Validation of constructor arguments, the same in every family: errors name family and parameter."""
+"""Validation of constructor arguments for all families; errors name the family and the parameter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .protocol import SketchError
 
 
 def whole(family: str, name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
-    """A whole number from `least` to `most`, as an int.
+    """Validate an integer from `least` to `most`, and return an int.
 
-    Raises `SketchError` for anything else, also 8.0 and True.
+    Raises `SketchError` for anything else, including 8.0 and True.
 
     >>> whole("KLL", "k", np.int32(200), 8, 65535)
     200
@@ -34,12 +34,12 @@ def _range(least: int, most: int) -> str:
 
 
 def seeded(family: str, seed: Any) -> int | None:
-    """A seed, any whole number of 64 bits, or None for one drawn at random."""
+    """Validate a seed: any 64-bit integer, or None for a random one."""
     return None if seed is None else whole(family, "seed", seed, -(2**63), 2**64 - 1)
 
 
 def real(family: str, name: str, value: Any, least: float, most: float, within: bool = False) -> float:
-    """A number from `least` to `most`, exclusive if `within`. Raises `SketchError` for anything else.
+    """Validate a number from `least` to `most`, exclusive if `within`. Raises `SketchError` otherwise.
 
     >>> real("Bloom", "fpp", 0.01, 0, 1, within=True)
     0.01
@@ -54,7 +54,7 @@ def real(family: str, name: str, value: Any, least: float, most: float, within: 
 
 
 def seconds(family: str, name: str, span: Any) -> float:
-    """A length of time, given as a timedelta or in seconds, to the whole microsecond. Raises `SketchError`.
+    """Validate a duration, a timedelta or seconds, and round it to microseconds. Raises `SketchError`.
 
     >>> seconds("DecayedCount", "half_life", timedelta(minutes=1))
     60.0
@@ -77,7 +77,7 @@ def seconds(family: str, name: str, span: Any) -> float:
 
 
 def deviations(family: str, std_devs: Any) -> int:
-    """The number of standard deviations of bounds: 1, 2 or 3. Raises `SketchError` for anything else.
+    """Validate the number of standard deviations for bounds: 1, 2 or 3. Raises `SketchError` otherwise.
 
     >>> deviations("HLL", np.int64(2))
     2
@@ -89,7 +89,7 @@ def deviations(family: str, std_devs: Any) -> int:
 
 
 def described(value: Any) -> Any:
-    """A parameter as JSON can hold it: NumPy's scalars as Python's own, lengths of time in seconds.
+    """Convert a parameter for JSON: NumPy scalars to Python's own types, durations to seconds.
 
     >>> described(np.int32(7)), described(timedelta(minutes=1))
     (7, 60.0)
@@ -99,7 +99,7 @@ def described(value: Any) -> Any:
 
 
 def flag(family: str, name: str, value: Any) -> bool:
-    """True or False. Raises `SketchError` for anything else, also 0 and 1."""
+    """Validate True or False. Raises `SketchError` for anything else, including 0 and 1."""
     given = plain(value)
     if not isinstance(given, bool):
         raise SketchError(f"{family}: {name} must be True or False, got {shown(value)}")
@@ -107,7 +107,7 @@ def flag(family: str, name: str, value: Any) -> bool:
 
 
 def one_of(family: str, name: str, value: Any, choices: Iterable[str]) -> Any:
-    """One of the words. Raises `SketchError` for any other."""
+    """Validate that a value is one of the words in `choices`. Raises `SketchError` otherwise."""
     if not isinstance(value, str) or value not in choices:
         raise SketchError(
             f"{family}: {name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}"

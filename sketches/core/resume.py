@@ -1,9 +1,9 @@
-"""Kernels that stop when room runs out, and go on once Python has made some.
+"""Kernels that stop when room runs out, and resume once Python has allocated more.
 
-A kernel can't enlarge an array. So one that may need more room takes the number of the row to begin with and
-gives back how far it came and why it stopped: `DONE` at the end; a negative number where some room was
-missing, `NO_ROOM` or a family's own, and nothing of the row was changed; a positive number where a row is at
-fault, which is for its caller to judge.
+A kernel can't enlarge an array. So a kernel that may need more room gets the number of the row to begin with,
+and returns how far it came and why it stopped: `DONE` at the end; a negative number if it lacked room
+(`NO_ROOM` or a family's own code), in which case the row has changed nothing; or a positive number if a row
+is invalid, which its caller handles.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NO_ROOM = -1
 def resume(
     step: Callable[[Any], tuple[Any, int]], enlarge: Callable[[int], None], at: Any = 0
 ) -> tuple[Any, int]:
-    """Call ``step(at)`` and make room with ``enlarge(why)`` until it needs none; how far it came, and why.
+    """Call ``step(at)``, and ``enlarge(why)`` whenever room is missing, until the kernel ends.
 
-    `step` calls the kernel on arrays as they are by then. What comes back is (how far, `DONE`) or (the row
-    at fault, what its kernel calls that fault).
+    `step` calls the kernel on the current arrays. Returns (how far, `DONE`) or (the invalid row, the kernel's
+    code for the fault).
 
     >>> shelf = [None]
     >>> def fill(at):

@@ -1,4 +1,4 @@
-"""The user's own folder for what is kept on a machine: compiled kernels, jars, notes of what runs."""
+"""The user's cache folder on a machine: compiled kernels, jars, records of what is running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from platformdirs import user_cache_path
 
 
 def user_cache() -> Path:
-    """The folder that ``STREAMGAUGE_CACHE`` names, or the platform's usual one; it may not exist.
+    """Return the folder in ``STREAMGAUGE_CACHE``, or the platform's default; it may not exist.
 
     On Linux that is ``$XDG_CACHE_HOME/streamgauge`` or ``~/.cache/streamgauge``.
     """

@@ -1,3 +1,3 @@
-"""The version of the package, which every floor may repeat."""
+"""The version of the package, available to every layer."""
 
 VERSION = "0.1.0"

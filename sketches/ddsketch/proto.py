@@ -1,4 +1,4 @@
-"""The published protobuf of DDSketch, described to the protobuf library.
+"""The published protobuf schema of DDSketch, declared for the protobuf library.
 
 Source: github.com/DataDog/sketches-java, `DDSketch.proto` (Apache-2.0).
 """

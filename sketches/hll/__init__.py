@@ -1,4 +1,4 @@
-"""HyperLogLog: how many distinct values, in 4 KB and ±1.6 %, in DataSketches' and Spark's bytes."""
+"""HyperLogLog: the number of distinct values in 4 KB to ±1.6 %, in DataSketches' and Spark's bytes."""
 
 from .groups import HLLGroups
 from .sketch import HLL

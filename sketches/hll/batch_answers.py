@@ -1,4 +1,4 @@
-"""What each sketch of a store answers: its estimate, and bounds that the truth lies between."""
+"""The answers of all sketches in a store: estimates with bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .store import DENSE, FROM_ZERO, OUT_OF_ORDER, Store
 
 
 def estimates(store: Store, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each of the first `n` sketches the estimate, and the values that it has certainly seen (float64)."""
+    """Return, for each of the first `n` sketches, the estimate and the number of values that it has certainly
+    seen (float64)."""
     sketches = store.sketches[:n]
     dense = np.flatnonzero(sketches["form"] == DENSE)
     seen = sketches["coupons"].astype(np.float64)
@@ -29,7 +30,7 @@ def estimates(store: Store, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_coupons(n: np.ndarray) -> np.ndarray:
-    """`coupon_estimates`, each number of coupons worked out once where many sketches have few."""
+    """Like `coupon_estimates`, but computed once per number of coupons if many sketches have few coupons."""
     most = int(n.max(initial=0))
     if most >= len(n):
         return coupon_estimates(n)
@@ -37,7 +38,7 @@ def _of_coupons(n: np.ndarray) -> np.ndarray:
 
 
 def bounds(store: Store, n: int, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of each of the first `n` sketches."""
+    """Return (lower, upper) of each of the first `n` sketches."""
     estimate, seen = estimates(store, n)
     sketches = store.sketches[:n]
     dense = sketches["form"] == DENSE

@@ -1,13 +1,14 @@
-"""Between which counts the truth lies, given what an HLL sketch estimates.
+"""Bounds of the true count, given the estimate of an HLL sketch.
 
-Of registers that were merged the composite estimator's measured errors hold at any count. The HIP estimator
-sums up errors from where it began: a sketch that leaves its coupons knows its count exactly, and only values
-after that add to the variance, each 1/q − 1 for a chance q to change a register. `_growth` integrates that
-over the stream; far beyond 2^lg_k values it comes to the stationary error of the reference's tables. Just
-after the coupons the reference's own bounds are 4 to 14 times as wide.
+For merged registers, the composite estimator's measured errors hold at any count. The HIP estimator
+accumulates errors from its start: a sketch that converts its coupons to registers knows its count exactly,
+and only later values add to the variance, each 1/q − 1 if it changes a register with probability q. `_growth`
+integrates this over the stream; far beyond 2^lg_k values it approaches the stationary error of the
+reference's tables. Just after the coupons, the reference's own bounds are 4 to 14 times as wide.
 
-Of n coupons the estimate is n plus the collisions expected, which are Poisson distributed: bounds are whole
-numbers of collisions. (The reference takes a normal distribution, which puts a single collision outside.)
+For n coupons, the estimate is n plus the expected number of collisions, which is Poisson distributed: bounds
+are whole numbers of collisions. (The reference uses a normal distribution, whose bounds exclude a single
+collision.)
 
 Source: Ting, "Streamed Approximate Counting of Distinct Elements", KDD 2014, for HIP's variance.
 """
@@ -20,20 +21,20 @@ from functools import cache
 import numpy as np
 
 TAILS = (0.15865525393145705, 0.022750131948179207, 0.0013498980316300933)
-"""The chance beyond 1, 2 and 3 standard deviations, on one side."""
+"""The probability beyond 1, 2 and 3 standard deviations, on one side."""
 _STATIONARY = math.log(2.0)
-"""HIP's relative variance, times the number of registers, after many values."""
+"""HIP's relative variance times the number of registers, after many values."""
 _SWITCH = 3 / 32
-"""Coupons a register when a sketch of lg_k 8 and more takes registers; smaller ones do at 8 coupons."""
+"""Coupons per register at which a sketch of lg_k ≥ 8 changes to registers; smaller ones do at 8 coupons."""
 
 
 @cache
 def _growth() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values a register; what one more adds to HIP's variance; and that by then, a register, from the first
-    value on."""
+    """Return the table of: values per register, the variance that one more value adds to HIP, and HIP's
+    accumulated variance per register from the first value on."""
     values = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 4000)])
     least = np.arange(80.0)
-    below = np.exp(-values[:, None] * 2.0**-least)  # the chance that a register is at most so high
+    below = np.exp(-values[:, None] * 2.0**-least)  # the probability that a register is at most this high
     changes = below[:, 0] + np.diff(below, axis=1) @ 2.0 ** -least[1:]
     each = 1.0 / changes - 1.0
     steps = np.diff(values) * (each[1:] + each[:-1]) / 2
@@ -41,11 +42,11 @@ def _growth() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def hip_shares(estimate: np.ndarray, lg_k: np.ndarray, from_zero: np.ndarray, std_devs: int) -> np.ndarray:
-    """The shares of its stationary error, below and above, that a HIP estimate has: 1 far beyond 2^lg_k.
+    """Return a HIP estimate's error, below and above, as shares of the stationary error: 1 far beyond 2^lg_k.
 
-    Below it starts from 0 at the first registers. Above it is that of the upper bound itself, since a sketch
-    that nothing changed since then may have missed some all the same. `from_zero` marks sketches that had
-    registers from their first value on.
+    The lower share starts at 0 with the first registers. The upper share is computed at the upper bound
+    itself, because a sketch that did not change since then may still have missed values. `from_zero` marks
+    sketches that had registers from their first value on.
 
     >>> one = np.zeros(1, bool)
     >>> for n in (384.0, 400.0, 4096.0, 1e8):
@@ -67,7 +68,7 @@ def hip_shares(estimate: np.ndarray, lg_k: np.ndarray, from_zero: np.ndarray, st
 
 
 def collisions(expected: np.ndarray, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The fewest and the most collisions at 1, 2 or 3 standard deviations, where so many are expected.
+    """Return the fewest and the most collisions at 1, 2 or 3 standard deviations, given the expected number.
 
     >>> [bound.tolist() for bound in collisions(np.array([0.0001, 0.05, 60.0]), 2)]
     [[0.0, 0.0, 45.0], [0.0, 1.0, 76.0]]

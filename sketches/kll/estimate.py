@@ -1,4 +1,4 @@
-"""Quantiles of many KLL sketches at once, as `KLL.quantiles` finds those of one."""
+"""Quantiles of many KLL sketches at once; `KLL.quantiles` is for one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .levels import normalized_rank_error
 from .store import Store
 
 _AT_ONCE = 1 << 20
-"""Items that are put in order at a time, or one sketch's."""
+"""Items that are sorted at a time, unless a single sketch has more."""
 
 
 class RankEstimates(NamedTuple):
-    """Of each sketch (rows) the values at shares of its values (columns), in the type of its items."""
+    """The quantiles of each sketch (rows) at shares (columns), in the type of its items."""
 
     value: np.ndarray
     lower: np.ndarray
@@ -23,7 +23,7 @@ class RankEstimates(NamedTuple):
 
 
 def quantiles(store: Store, shares: np.ndarray) -> RankEstimates:
-    """The values at shares, and between which ones they lie at 99 % confidence; of empty sketches zeros."""
+    """Return the values at shares with bounds at 99 % confidence; zeros for empty sketches."""
     state = store.state
     exact = state.depth + state.grain == 1
     sizes, at = np.unique(state.min_k, return_inverse=True)
@@ -38,7 +38,7 @@ def quantiles(store: Store, shares: np.ndarray) -> RankEstimates:
 
 
 def _blocks(rooms: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Stretches of sketches that hold `_AT_ONCE` items together, or are one sketch."""
+    """Yield ranges of sketches with `_AT_ONCE` items together, or a single sketch."""
     ends, first = np.cumsum(rooms, dtype=np.int64), 0
     while first < len(rooms):
         before = int(ends[first - 1]) if first else 0
@@ -48,14 +48,14 @@ def _blocks(rooms: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _at_shares(store: Store, first: int, end: int, shares: np.ndarray) -> np.ndarray:
-    """Of the sketches from `first` up to `end` the values at shares of theirs (rows)."""
+    """Return the values at shares (rows) of the sketches from `first` to `end`."""
     items, weights, ends = store.unpacked(first, end)
     held = np.diff(ends, prepend=0)
     up_to = np.cumsum(weights)
     state = store.state
     n, low, high = (column[first:end, None] for column in (state.n, state.low, state.high))
     wanted = np.clip(np.ceil(shares * n).astype(np.int64), 1, np.maximum(n, 1))
-    wanted = np.where(shares >= 1.0, n, wanted)  # beyond 2^53 not every n is a double
+    wanted = np.where(shares >= 1.0, n, wanted)  # beyond 2^53, not every n is a double
     before = np.concatenate([[0], up_to])[ends - held][:, None]
     places = np.minimum(np.searchsorted(up_to, before + wanted), np.maximum(ends[:, None] - 1, 0))
     estimates = np.where(wanted == 1, low, np.where(wanted == n, high, items[places] if len(items) else low))

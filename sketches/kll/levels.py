@@ -1,4 +1,4 @@
-"""How much each level of a KLL sketch may hold, and the rank error that follows.
+"""The capacity of each level of a KLL sketch, and the resulting rank error.
 
 The level at depth d below the top holds max(8, k (2/3)^d) items of weight 2^level, in the integer arithmetic
 of Apache DataSketches, so that both sides compact the same level at the same item.
@@ -22,20 +22,20 @@ MIN_ITEMS = 8
 """The smallest capacity of a level, called m in DataSketches; every known image has 8."""
 MIN_K, MAX_K = 8, 65535
 LEAPING_K = 128
-"""Sketches of a smaller k gather no blocks: these would be larger than all else they hold."""
+"""Sketches with a smaller k don't gather blocks, which would be larger than all other items."""
 MAX_DEPTH = 61
-"""Levels an image may have: weights up to 2^60."""
+"""The most levels of an image: weights up to 2^60."""
 
 
 class Capacities(NamedTuple):
     """`below_top[d]`: items of the level d below the top; `total[depth]`: items of a sketch of that depth;
-    `deepest`: levels kept, the sampler standing for those below; `leaps[depth]`: how many levels up a block
-    of level 0 goes at once (`block_thinning`), 0: none does.
+    `deepest`: stored levels, with a sampler in place of lower ones; `leaps[depth]`: by how many levels a
+    block of level 0 leaps (`block_thinning`), 0 for no leap.
 
-    A sampler of weight 2^s has a variance of n 2^s / 4, all levels above it together one of about
-    1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth. A leap of j
-    levels has one of about n 4^j / 2048, and goes as far as that adds a quarter: the room it leaves to the
-    levels above makes up for that.
+    A sampler of weight 2^s has a variance of n 2^s / 4, and all levels above it together about
+    1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k, the sampler adds at most an eighth. A leap of
+    j levels has a variance of about n 4^j / 2048, and leaps as far as this adds a quarter: the room that it
+    leaves to the levels above compensates for that.
     """
 
     below_top: np.ndarray
@@ -46,7 +46,7 @@ class Capacities(NamedTuple):
 
 @cache
 def capacities(k: int) -> Capacities:
-    """The tables for one k, int64. Raises `SketchError` for a k that no image can hold.
+    """Return the tables for one k, int64. Raises `SketchError` for a k that an image can't represent.
 
     >>> capacities(200).below_top[:9].tolist(), int(capacities(200).total[9])
     ([200, 133, 89, 59, 40, 26, 18, 12, 8], 585)
@@ -54,7 +54,7 @@ def capacities(k: int) -> Capacities:
     [0, 0, 0, 1, 2, 2, 3, 3, 4, 4]
     """
     k = whole("KLL", "k", k, MIN_K, MAX_K)
-    # Two levels more than an image has, as merging looks for room for two more than come of it.
+    # Two levels more than in an image, because merging allocates two more than its result has.
     depths = range(MAX_DEPTH + 4)
     below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in depths], np.int64)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
@@ -65,7 +65,8 @@ def capacities(k: int) -> Capacities:
 
 
 def normalized_rank_error(k: int, pmf: bool = False) -> float:
-    """The rank error, as a share of n, that 99 of 100 sketches keep at every point (`pmf`: of each interval).
+    """Return the rank error, as a share of n, that 99 of 100 sketches satisfy at all points (`pmf`:
+    intervals).
 
     >>> round(normalized_rank_error(200), 5), round(normalized_rank_error(200, pmf=True), 5)
     (0.01329, 0.01652)

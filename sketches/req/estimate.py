@@ -11,11 +11,11 @@ from .sections import rank_errors
 from .store import Store
 
 _AT_ONCE = 1 << 20
-"""Items that are put in order at a time, or one sketch's."""
+"""Items that are sorted at a time, unless a single sketch has more."""
 
 
 class TailEstimates(NamedTuple):
-    """Of each sketch (rows) the values at shares of its values (columns), and their bounds."""
+    """The quantiles of each sketch (rows) at shares (columns), and their bounds."""
 
     value: np.ndarray
     lower: np.ndarray
@@ -23,14 +23,15 @@ class TailEstimates(NamedTuple):
 
 
 def errors_at(store: Store, first: int, end: int, ranks: np.ndarray, std_devs: int) -> np.ndarray:
-    """So many standard deviations of the rank error, of each sketch from `first` up to `end` (rows)."""
+    """Return `std_devs` standard deviations of the rank error for each sketch from `first` to `end`
+    (rows)."""
     state = store.state
     k, depth, n = (column[first:end, None] for column in (state.k, state.depth, state.n))
     return std_devs * rank_errors(k, depth, n, ranks, store.high_ranks)
 
 
 def quantiles(store: Store, shares: np.ndarray) -> TailEstimates:
-    """The values at shares, and between which ones they lie at 95.4 % confidence; of empty sketches zeros."""
+    """Return the values at shares with bounds at 95.4 % confidence; zeros for empty sketches."""
     errors = errors_at(store, 0, store.n, shares[None, :], 2)
     columns = shares + 0 * errors, np.maximum(shares - errors, 0.0), np.minimum(shares + errors, 1.0)
     requested = np.concatenate(columns, axis=1)
@@ -41,7 +42,7 @@ def quantiles(store: Store, shares: np.ndarray) -> TailEstimates:
 
 
 def _blocks(retained: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Stretches of sketches that hold `_AT_ONCE` items together, or are one sketch."""
+    """Yield ranges of sketches with `_AT_ONCE` items together, or a single sketch."""
     ends, first = np.cumsum(retained, dtype=np.int64), 0
     while first < len(retained):
         before = int(ends[first - 1]) if first else 0
@@ -51,7 +52,7 @@ def _blocks(retained: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _at_shares(store: Store, first: int, end: int, shares: np.ndarray) -> np.ndarray:
-    """Of the sketches from `first` up to `end` the values at shares of theirs (rows)."""
+    """Return the values at shares (rows) of the sketches from `first` to `end`."""
     items, weights, ends, edges = store.unpacked(first, end)
     held = np.diff(ends, prepend=0)
     up_to = np.cumsum(weights)

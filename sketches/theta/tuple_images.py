@@ -1,13 +1,13 @@
-"""Tuple sketches as Apache DataSketches, Spark and Druid lay them out.
+"""Tuple sketches in the layouts of Apache DataSketches, Spark and Druid.
 
-Spark's and Java's `double` and `integer`, and `bare` doubles as C++ and Python write them: 8 bytes: preamble
-longs, serial version (3), family (9), type (1), 0, flags (2 read-only, 4 empty, 8 compact, 16 ordered), hash
-of the seed; from two longs on the number of entries (uint32) and 0; with a third theta; then each entry's
-hash and summary: a double or an int32 with its mode (a byte), or a bare double.
+Spark's and Java's `double` and `integer`, and the `bare` doubles of C++ and Python, begin with 8 bytes:
+preamble longs, serial version (3), family (9), type (1), 0, flags (2 read-only, 4 empty, 8 compact, 16
+ordered), seed hash. With two or more longs, the number of entries (uint32) and 0 follow; with three, theta as
+well. Then each entry has its hash and summary: a double or an int32 with its mode (a byte), or a bare double.
 
-Druid's `array` (ArrayOfDoubles): 1, serial version (1), family (9), type (3), flags (4 empty, 8 with entries,
-16 ordered), numbers an entry, hash of the seed; theta; with entries their number and 0, all hashes, all
-numbers.
+Druid's `array` (ArrayOfDoubles) has: 1, serial version (1), family (9), type (3), flags (4 empty, 8 with
+entries, 16 ordered), numbers per entry, seed hash; theta; and if there are entries their number and 0, all
+hashes, all numbers.
 
 Source: datasketches-java 6.2.0 `tuple.CompactSketch`, `tuple.adouble.DoubleSummary`,
 `tuple.arrayofdoubles.HeapArrayOfDoublesCompactSketch`; datasketches-cpp `tuple_sketch_impl.hpp`.
@@ -25,7 +25,7 @@ from .images import SEED_HASH
 from .store import MAX_THETA
 
 MODES = ("sum", "min", "max", "always_one")
-"""What happens to the numbers of one key, in the order of the byte that says so."""
+"""How the numbers of one key are combined, in the order of the mode byte."""
 
 KINDS = ("double", "integer", "array", "bare")
 _EMPTY, _COMPACT, _ENTRIES, _ORDERED = 4, 8, 8, 16
@@ -37,7 +37,8 @@ _ENTRY = {
 
 
 class Image(NamedTuple):
-    """What an image holds; no mode if it doesn't say. `numbers` has a row an entry, in order of hash."""
+    """The content of an image; no mode if it isn't recorded. `numbers` has one row per entry, in hash
+    order."""
 
     mode: str | None
     theta: int
@@ -47,7 +48,7 @@ class Image(NamedTuple):
 
 
 def read_image(data: bytes, kind: str) -> Image:
-    """The parts of an image of that kind. Raises `SketchError` for anything else."""
+    """Parse an image of that kind. Raises `SketchError` for anything else."""
     entries = _read_array(data) if kind == "array" else _read_entries(data, kind)
     if isinstance(entries, str):
         raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: {entries}")
@@ -127,7 +128,7 @@ def _none() -> tuple[np.ndarray, np.ndarray]:
 def write_image(
     kind: str, mode: str, theta: int, seen: bool, hashes: np.ndarray, numbers: np.ndarray
 ) -> bytes:
-    """The image of entries in order of hash."""
+    """Return the image of entries in hash order."""
     n = len(hashes)
     if kind == "array":
         flags = _ORDERED | (_ENTRIES if n else 0 if seen else _EMPTY)

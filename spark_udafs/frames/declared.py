@@ -1,7 +1,7 @@
-"""A DataFrame that Spark isn't asked about: its schema, and whether it is a stream, are declared.
+"""A DataFrame with a declared schema, which Spark never has to analyse.
 
-In the functions of Spark Declarative Pipelines nothing may be analysed, since what they read isn't there yet.
-So what a table of sketches has to know of its rows must be said beforehand.
+Functions of Spark Declarative Pipelines must not analyse anything, because their inputs don't exist yet. So
+the caller declares what a table of sketches needs to know: the schema, and whether it is a stream.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _CASTS = {"CAST({} AS TIMESTAMP)": TimestampType(), "CAST({} AS STRING)": String
 
 
 class DeclaredFrame:
-    """Has what `sketch` needs of a `DataFrame`, for which it never asks Spark.
+    """The part of a `DataFrame` that `sketch` needs, answered without asking Spark.
 
-    Of expressions it knows only columns, their fields and casts; the type of another one would have to be
-    analysed.
+    The only expressions it supports are columns, their fields and casts; for any other, Spark would have to
+    find the type by analysis.
     """
 
     storageLevel = StorageLevel.NONE
@@ -71,7 +71,7 @@ def _type_of(schema: StructType, term: Term) -> DataType:
 
 
 def _named(kind: DataType, parts: list[str]) -> DataType | None:
-    """The type of a column or of a field within one, None if there is none."""
+    """Return the type of a column or of a field within one; None if it doesn't exist."""
     for part in parts:
         if not isinstance(kind, StructType) or part not in kind.fieldNames():
             return None

@@ -1,4 +1,4 @@
-"""The columns of a DataFrame's rows that are sketched: their types, and the rows that have them."""
+"""The columns of a DataFrame that are sketched: their types, and the rows that contain them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .windows import event_times
 
 @dataclass(frozen=True)
 class InputColumns:
-    """Columns by the names that keys and aggregates have for them, in the order in which they are read.
+    """Columns by the names that keys and aggregates use for them, in reading order.
 
-    Of `rows` they are the columns `of_rows`, and of the types of `struct`.
+    `of_rows` maps these names to the columns of `rows`; `struct` has their types.
     """
 
     rows: DataFrame | DeclaredFrame
@@ -33,14 +33,14 @@ class InputColumns:
 
     @classmethod
     def of(cls, frame: DataFrame | DeclaredFrame, request: FrameRequest, time: str | None) -> InputColumns:
-        """Those requested of a DataFrame, and EVENT, from the column `time`, where there are windows.
+        """Select a DataFrame's requested columns, and EVENT, from the column `time`, if there are windows.
 
         Raises `ValueError` for a time without a zone, and `TypeError` for a number as a time (`event_times`)
         and for collations.
         """
         names = request.names()
         if time is None and request.own() and not frame.isStreaming:
-            # The DataFrame says what they are; to select them would take Spark several milliseconds.
+            # The DataFrame's schema has their types; selecting them would take Spark several milliseconds.
             inputs = cls(frame, {n: n for n in names}, StructType([frame.schema[n] for n in names]))
         else:
             columns = {name: request.columns[name] for name in names}
@@ -56,18 +56,18 @@ class InputColumns:
 
     @cached_property
     def kinds(self) -> dict[str, DataType]:
-        """The types that Spark has for them."""
+        """The columns' types in Spark."""
         return dict(zip(self.of_rows, (field.dataType for field in self.struct)))
 
     @cached_property
     def in_arrow(self) -> pa.Schema:
-        """What they are in batches of a worker's rows."""
+        """The schema of the batches that a worker gets."""
         fields = schema_in_arrow(self.struct)
         return pa.schema([field.with_name(name) for field, name in zip(fields, self.of_rows)])
 
     @cached_property
     def columns(self) -> pl.Schema:
-        """What they are as columns that are sketched."""
+        """The schema of the columns that are sketched."""
         rows = pl.from_arrow(self.in_arrow.empty_table())
         assert isinstance(rows, pl.DataFrame)
         return rows.schema
@@ -78,9 +78,9 @@ class InputColumns:
         return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
 
     def alone(self) -> DataFrame:
-        """The rows with these columns alone, as they go to Python workers.
+        """The rows with only these columns, as they are sent to Python workers.
 
-        PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
+        PySpark's mapInArrow can't handle column names with dots, so the columns are renamed for the trip.
         """
         assert isinstance(self.rows, DataFrame)
         numbered = _numbered(len(self.of_rows))

@@ -1,7 +1,7 @@
-"""What to write where an aggregate of this package is given to Spark's own `agg`.
+"""A helpful error if an aggregate of this package is passed to Spark's own `agg`.
 
-PySpark asserts there that all it gets are columns, and says no more. An `AssertionError` can't carry a note
-of ours (`functions.advice`), so both classes of groups check their arguments first.
+PySpark only asserts there that all arguments are columns. An `AssertionError` can't carry our note
+(`functions.advice`), so both classes of groups check their arguments first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...operators.definition.aggregate import Aggregate
 
 
 def refuse_in_agg(groups: type) -> None:
-    """Have `agg` of a class of groups raise `TypeError` for aggregates of this package."""
+    """Make a group class's `agg` raise `TypeError` for aggregates of this package."""
     spark_agg: Any = vars(groups)["agg"]
     if getattr(spark_agg, "__wrapped__", None) is not None:
         return
@@ -36,7 +36,7 @@ def refuse_in_agg(groups: type) -> None:
 
 
 def refuse_in_spark() -> None:
-    """Have Spark's own `agg` say what to write; over Connect if a session has loaded its classes already."""
+    """Make Spark's own `agg` explain what to write; over Connect if a session has loaded its classes."""
     refuse_in_agg(GroupedData)
     connect = sys.modules.get("pyspark.sql.connect.group")
     if connect is not None:

@@ -1,9 +1,9 @@
-"""The watermark that a streaming DataFrame has already, kept where its rows become sketches.
+"""Keep a streaming DataFrame's own watermark when its rows become sketches.
 
-Spark moves a watermark where `withWatermark` stands in a plan, and marks the column of its times by metadata,
-by which later steps know when windows are complete. A Python function's columns are new and lack that mark.
-With the mark put back, state behind it follows the same watermark: rows may be deduplicated or joined within
-it first, and tables of sketches may be merged behind it, all in one query.
+Spark moves a watermark at the `withWatermark` step of a plan and marks the time column in its metadata, from
+which later steps know when windows are complete. The columns that a Python function returns are new and lack
+that mark. Once it is restored, later state follows the same watermark: one query can first deduplicate or
+join rows within it, then sketch them, then merge the tables of sketches.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _DELAY = "spark.watermarkDelayMs"
 
 
 def watermark_ms(field: StructField) -> int | None:
-    """The delay of the watermark that a column carries, in milliseconds; None if it carries none."""
+    """Return the delay of a column's watermark in milliseconds; None if the column has no watermark."""
     delay = field.metadata.get(_DELAY)
     return None if delay is None else int(delay)
 
 
 def with_watermark_of_rows(table: DataFrame, column: str, delay_ms: int) -> DataFrame:
-    """The same rows, whose column of times carries the watermark of the rows that they were made of."""
+    """Mark the time column `column` with the watermark of the rows from which the table was made."""
     return table.withMetadata(column, {_DELAY: delay_ms})
 
 
 def has_watermark(table: DataFrame) -> bool:
     """Whether a streaming DataFrame's plan moves a watermark.
 
-    The mark alone doesn't say so: Parquet files keep it, and a schema read from them has it too.
+    The mark alone is no proof: Parquet files store it, so a schema read from them has it as well.
     """
     shown = io.StringIO()
     with redirect_stdout(shown):

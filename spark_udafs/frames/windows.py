@@ -1,8 +1,8 @@
-"""Windows over a DataFrame's time column, as `groupBy` takes them: Spark's own, or those of `window`.
+"""Windows over a DataFrame's time column, as `groupBy` accepts them: Spark's own, or results of `window`.
 
-A worker sketches rows by **panes**, once each, however many windows a row is in; Spark then puts the panes'
-sketches into windows. It needs to know nothing of panes: it sees rows with a time, and decides by that time
-which windows they are in, which are late, and how far its watermark is.
+A worker sketches rows by **panes**, once each, however many windows a row is in; Spark then merges the panes'
+sketches into windows. Spark doesn't need to know about panes: it sees rows with a time, and by that time it
+determines their windows, which of them are late, and its watermark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "Zulu", "Etc/Zulu", "
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of one length over a DataFrame's time column, made by `window`.
+    """Windows of one length over a DataFrame's time column, created by `window`.
 
     >>> import streamgauge as sg
     >>> sg.spark.window("at", "1 hour").definition()
@@ -46,7 +46,7 @@ class Windows:
     every_us: int
     offset_us: int
     time: Column | None = field(default=None, compare=False, repr=False)
-    """The expression that they are over, whose text is `column`; None where that is a column's name."""
+    """The expression for the windows' time, with `column` as its text; None if `column` names a column."""
 
     @property
     def pane_us(self) -> int:
@@ -54,7 +54,7 @@ class Windows:
         return math.gcd(self.size_us, self.every_us, self.offset_us)
 
     def panes(self, streaming: bool) -> Paned:
-        """The panes that rows are sketched by."""
+        """The panes in which rows are sketched."""
         return Tumbling.of_length(self.pane_us)
 
     def of_table(self) -> TableWindows:
@@ -82,7 +82,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class LocalWindows:
-    """Windows on a calendar over a DataFrame's time column, made by `window`; workers put rows into them.
+    """Calendar windows over a DataFrame's time column, created by `window`; workers assign rows to them.
 
     >>> import streamgauge as sg
     >>> sg.spark.window("at", "1 day", zone="Europe/Helsinki").definition()
@@ -95,7 +95,7 @@ class LocalWindows:
     """See `Windows.time`."""
 
     def panes(self, streaming: bool) -> Paned:
-        """The panes that rows are sketched by."""
+        """The panes in which rows are sketched."""
         return self.windows
 
     def of_table(self) -> TableWindows:
@@ -112,9 +112,9 @@ class LocalWindows:
 
 @dataclass(frozen=True)
 class Sessions:
-    """Sessions over a DataFrame's time column, as `pyspark.sql.functions.session_window` makes them.
+    """Sessions over a DataFrame's time column, like those of `pyspark.sql.functions.session_window`.
 
-    Of two rows of a group the later one is in the same session if it comes at most `gap_us` after.
+    Two rows of a group are in the same session if the later one is at most `gap_us` after the earlier.
 
     >>> import streamgauge as sg
     >>> sg.spark.Sessions("at", 1_000_000).definition()
@@ -129,8 +129,8 @@ class Sessions:
     def panes(self, streaming: bool) -> Paned:
         """Pieces of sessions, each within one session.
 
-        Rows of one pane as long as the gap always are. In a stream Spark drops rows that are late before it
-        looks at their sessions, each by its own time, so there a piece has only rows that are late together.
+        All rows of a pane as long as the gap belong to one session. In a stream, Spark drops late rows one by
+        one before it forms sessions, so there a piece only holds rows that become late at the same moment.
         """
         if not streaming:
             return Tumbling.of_length(self.gap_us)
@@ -141,7 +141,7 @@ class Sessions:
         return SessionTable(self.gap_us)
 
     def over_partials(self) -> Column:
-        """Spark's own session window over pieces of sessions, each with a gap that reaches to its end."""
+        """Spark's own session window over pieces of sessions; each piece's gap reaches to its end."""
         length = F.unix_micros(END) - F.unix_micros(START)
         return F.session_window(START, F.concat(length.cast("string"), F.lit(" microseconds")))
 
@@ -151,15 +151,15 @@ class Sessions:
 
 
 FrameWindows = Windows | LocalWindows | Sessions
-"""The windows that a DataFrame can be sketched in."""
+"""The kinds of windows in which a DataFrame can be sketched."""
 
 
 @dataclass(frozen=True, slots=True)
 class TogetherLate(Paned):
-    """Panes of a millisecond, cut once more: behind `cut_us`, where sessions of its rows begin to end later.
+    """Panes of one millisecond, split again after `cut_us`: sessions of later rows end a millisecond later.
 
-    Spark's watermark counts milliseconds. Rows of one pane move it to the same one, and the same one ends all
-    of their sessions.
+    Spark's watermark counts milliseconds. All rows of a pane advance it to the same millisecond, and their
+    sessions all end in the same millisecond.
 
     >>> TogetherLate(1_000, 1_000, 0).pane_starts(np.array([5_000, 5_001, 5_999])).tolist()
     [5000, 5001, 5001]
@@ -187,10 +187,10 @@ def window(
 ) -> Windows | LocalWindows:
     """Windows like those of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
 
-    `groupBy` takes Spark's own as well; this one needs no running Spark. Unlike Spark's, windows may be of
-    months (``"1 month"``) and begin by the clock of a `zone`, as `Stream.tumbling` describes; a streaming
-    DataFrame takes neither. Raises `ValueError` for text that is not a duration or a zone, and for a slide
-    longer than the window.
+    `groupBy` accepts Spark's own windows as well; this function doesn't need a running Spark. Unlike Spark's,
+    its windows may last months (``"1 month"``) and begin by the clock of a `zone`, as `Stream.tumbling`
+    describes; a streaming DataFrame supports neither. Raises `ValueError` for text that is not a duration or
+    a zone, and for a slide longer than the window.
 
     >>> import streamgauge as sg
     >>> sg.spark.window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
@@ -215,7 +215,7 @@ def window(
 
 
 def windows_of_column(column: Column) -> FrameWindows | None:
-    """The windows that `F.window` or `F.session_window` made, None for any other column.
+    """The windows of an `F.window` or `F.session_window` column; None for any other column.
 
     Raises `ValueError` for a gap that differs from row to row, which such windows can't have here.
     """
@@ -232,11 +232,11 @@ def windows_of_column(column: Column) -> FrameWindows | None:
 
 
 def event_times(rows: DataFrame | DeclaredFrame, time: Column) -> Column:
-    """The column that windows are over, as points in time.
+    """Return the windows' time column as timestamps.
 
-    Raises `TypeError` for columns that Spark has no windows of: a cast would take numbers as seconds. Raises
-    `ValueError` for times without a zone in a session whose zone is not UTC. Spark's windows of these begin
-    by the clock on the wall there, while those of a table of sketches begin by UTC.
+    Raises `TypeError` for columns that Spark's windows don't accept: a cast would read numbers as seconds.
+    Raises `ValueError` for times without a zone if the session's zone is not UTC: Spark begins windows over
+    these by local time, while the windows of a table of sketches begin by UTC.
     """
     (field,) = rows.select(time).schema
     if not isinstance(field.dataType, DatetimeType | StringType):
@@ -255,7 +255,7 @@ def event_times(rows: DataFrame | DeclaredFrame, time: Column) -> Column:
 
 
 def in_years(time: Column, before: str, behind: str) -> Column:
-    """Times that a table of sketches can hold; for another the query ends with an error around its number."""
+    """Check that times fit a table of sketches; any other ends the query with an error that shows it."""
     least, most = (F.timestamp_micros(F.lit(us)) for us in (YEAR_1, YEAR_10000 - 1))
     error = F.concat(F.lit(before), F.unix_micros(time).cast("string"), F.lit(behind))
     return F.when(time.between(least, most) | time.isNull(), time).otherwise(F.raise_error(error))
@@ -271,7 +271,7 @@ def _constant(called: Term, given: Term) -> str:
 
 
 def duration(text: str, signed: bool = False) -> int:
-    """A length of time in Spark's notation or ours, in microseconds.
+    """Parse a duration in Spark's notation or ours into microseconds.
 
     >>> duration("1 minute"), duration("interval 1 hour 30 minutes"), duration("90s")
     (60000000, 5400000000, 90000000)
@@ -283,7 +283,7 @@ def duration(text: str, signed: bool = False) -> int:
 
 
 def in_our_notation(text: str) -> str:
-    """A length of time in Spark's notation in ours."""
+    """Convert a duration from Spark's notation to ours."""
     plain = text.strip().lower().removeprefix("interval ")
     spelled = re.sub(
         r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year)s?\b",

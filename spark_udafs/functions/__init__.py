@@ -1,1 +1,1 @@
-"""Sketches by name in Spark, in SQL and as Columns: one table of functions, `catalogue`, makes both."""
+"""Sketches as functions in Spark, in SQL and on Columns; one table, `catalogue`, defines both."""

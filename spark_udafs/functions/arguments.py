@@ -1,4 +1,4 @@
-"""What a call in SQL gives a function: columns by position or by name, and constants among them."""
+"""The arguments of a function call in SQL: columns and constants, by position or by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...sketches.core.protocol import SketchError
 
 
 def signature(columns: Sequence[str], options: Mapping[str, Any]) -> Signature:
-    """Columns, which must be given, then options with their defaults.
+    """Return the signature: required columns, then options with their defaults.
 
     >>> str(signature(["column"], {"lg_k": 12}))
     '(column, lg_k=12)'
@@ -32,7 +32,7 @@ def bound(
     given: Sequence[Any],
     named: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The arguments of a call by their names, without those left out. Raises `TypeError` for other calls.
+    """Return a call's arguments by name, without omitted ones. Raises `TypeError` for invalid calls.
 
     >>> bound("sketch_distinct", ["column"], {"lg_k": 12}, ["user"], {"lg_k": 11})
     {'column': 'user', 'lg_k': 11}
@@ -45,10 +45,10 @@ def bound(
 
 
 def constant(function: str, name: str, column: pa.Array, default: Any) -> Any:
-    """The one value of a column that is an option, as the kind of value its default is.
+    """Return the constant value of an option's column, converted to the type of its default.
 
-    An interval is its seconds. Raises `SketchError` for a column of several values, for null, and for values
-    of another kind.
+    An interval becomes seconds. Raises `SketchError` for a column with several values, for null, and for
+    values of another type.
 
     >>> constant("sketch_quantiles", "relative_accuracy", pa.array([Decimal("0.01")] * 2), 0.02)
     0.01
@@ -61,7 +61,7 @@ def constant(function: str, name: str, column: pa.Array, default: Any) -> Any:
 
 
 def converted(function: str, name: str, value: Any, default: Any) -> Any:
-    """A value in Python as the kind that an option's default is. Raises `SketchError` for other kinds.
+    """Convert a Python value to the type of an option's default. Raises `SketchError` for other types.
 
     >>> converted("sketch_distinct", "lg_k", Decimal(11), 12)
     11

@@ -1,4 +1,4 @@
-"""The functions of the catalogue as functions of Columns, which need no registration."""
+"""The catalogue's functions as functions of Columns, which need no registration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .plan_merging import leave_apart
 
 
 def column_function(name: str) -> Callable[..., Column]:
-    """The function of that name, of Columns and names of columns; further arguments are Python values.
+    """Return the function of that name, over Columns or column names; other arguments are Python values.
 
     Raises `AttributeError` for a name that the catalogue doesn't have.
 
@@ -36,7 +36,7 @@ def column_function(name: str) -> Callable[..., Column]:
             leave_apart(SparkSession.getActiveSession())
         arguments = bound(name, function.columns, function.options, given, named)
         columns = [_column(arguments.pop(one)) for one in function.columns]
-        # By place, as Spark loses names where one Python function is given another's result.
+        # By position, because Spark loses names if one Python function gets another's result.
         last = max((at for at, one in enumerate(function.options, 1) if one in arguments), default=0)
         optional = function.line.optional if function.verb == "sketch" else ()
         options = [
@@ -54,7 +54,7 @@ def column_function(name: str) -> Callable[..., Column]:
 
 
 def arrow_function(function: SqlFunction) -> Any:
-    """A function as Spark's Arrow function, for the session's kind: on a JVM or Connect."""
+    """Wrap a function as Spark's Arrow function, for the session's kind: on a JVM or Connect."""
     # Spark distinguishes aggregates from scalar functions by the type hints: an array in and a single value
     # out, or an array out. Its stubs don't know that.
     arrow_udf: Any = F.arrow_udf

@@ -1,4 +1,4 @@
-"""Functions of Spark's own that PySpark leaves out: frequent items, whose structs ours read and write.
+"""Spark's functions for frequent items, which PySpark lacks; our functions read and write their structs.
 
 `from_spark_top_k` reads the struct of `approx_top_k_accumulate`; `to_spark_top_k_string` and `_long` write
 one for `approx_top_k_combine` and `approx_top_k_estimate`.

@@ -1,10 +1,10 @@
-"""Spark's merging of queries without ``GROUP BY``, which fails where one of them has a Python aggregate.
+"""Disable Spark's merging of queries without ``GROUP BY``, which fails if one has a Python aggregate.
 
-From 4.3 on Spark reads a table once for all parts of a query that aggregate the whole of it, such as both
-sides of a ``UNION ALL`` or two subqueries (`MergeSubplans`). To see whether two aggregates can run together
-it asks each for its buffer, which those in Python don't have: ``INTERNAL_ERROR …
-UnevaluableAggregateFunc.aggBufferAttributes should not be called``. So sessions that use ours leave that rule
-out; their queries read such a table once for each part, as those of earlier versions do.
+From 4.3 on, Spark reads a table once for all parts of a query that aggregate the whole table, such as both
+sides of a ``UNION ALL`` or two subqueries (`MergeSubplans`). To see whether two aggregates can run together,
+it asks each for its buffer, which Python aggregates don't have: ``INTERNAL_ERROR …
+UnevaluableAggregateFunc.aggBufferAttributes should not be called``. So sessions with our functions exclude
+that rule; their queries read such a table once for each part, as in earlier versions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EXCLUDED = "spark.sql.optimizer.excludedRules"
 
 
 def leave_apart(spark: Any) -> None:
-    """Have Spark leave queries without ``GROUP BY`` apart in a session, beside what it leaves out already."""
+    """Add the rule that merges queries without ``GROUP BY`` to a session's excluded rules."""
     if spark is None:
         return
     excluded = spark.conf.get(_EXCLUDED, None)

@@ -1,4 +1,4 @@
-"""Bytes read as sketches, by what a function's name and options say of them."""
+"""Read bytes as sketches, according to a function's name and options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...operators.families import Family
 from ...sketches.core.protocol import SketchError
 
 _LIKE = {"lg_k": 12, "mode": "sum"}
-"""Values of the kind that an option of reading has."""
+"""Sample values, for the types of the options for reading."""
 
 
 def read_options(line: Family) -> dict[str, Any]:
-    """What reading takes beside the bytes and the kind of item, as they don't say it, and a value like it.
+    """Return the options for reading, which bytes and item kind don't provide, with values of their types.
 
     >>> from ...operators.families import FAMILIES
     >>> read_options(FAMILIES["distinct_set"])
@@ -28,10 +28,10 @@ def read_options(line: Family) -> dict[str, Any]:
 
 
 def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
-    """What reads bytes that hold items of that kind as a sketch; it takes the `read_options` by name.
+    """Return a function that reads bytes with items of that kind as a sketch; it accepts the `read_options`.
 
-    It raises `SketchError` for other bytes, and where the kind must be given and is not: bytes read as the
-    wrong kind would still look like a sketch.
+    It raises `SketchError` for other bytes, and if a required kind is missing: bytes read as the wrong kind
+    would still look like a sketch.
     """
 
     def refuse(image: bytes, **options: Any) -> Any:
@@ -48,7 +48,7 @@ def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
 
 
 def check_sketches(function: str, arguments: Mapping[str, pa.Array]) -> None:
-    """Raise `TypeError` for arguments that should be sketches and are not bytes."""
+    """Raise `TypeError` for sketch arguments that are not bytes."""
     for name in ("sketch", "other"):
         kind = arguments[name].type if name in arguments else pa.null()
         if not (pa.types.is_null(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):

@@ -1,7 +1,7 @@
-"""Where a read begins and ends: by name, offset or timestamp, under the names and rules of Spark's source.
+"""Where a read begins and ends: by name, offset or timestamp, with the options of Spark's own source.
 
-Of several options that say where, Spark takes the first of ``…Timestamp``, ``…OffsetsByTimestamp`` and
-``…Offsets`` (its Kafka integration guide); so does this.
+If several options are set, the first of ``…Timestamp``, ``…OffsetsByTimestamp`` and ``…Offsets`` wins, as in
+Spark (its Kafka integration guide).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ ByPartition = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Since:
-    """The first message at or after a timestamp (milliseconds), of each partition its own or one for all.
+    """The first message at or after a timestamp (milliseconds), one for all partitions or one for each.
 
-    `option` is what said so. Where no message is as late, `or_end` takes the end instead of failing.
+    `option` is the name of the option. If no message is that late, `or_end` selects the end instead of
+    failing.
     """
 
     option: str
@@ -34,7 +35,7 @@ Place = Literal["earliest", "latest"] | ByPartition | Since
 
 
 def starting(given: Mapping[str, str]) -> Place | None:
-    """Where to begin; None if no option says. `given` has the options by their names in lower case.
+    """Return where to begin; None if no option is set. `given` has the options by lower-case names.
 
     Raises `ValueError` that names the option.
 
@@ -48,12 +49,12 @@ def starting(given: Mapping[str, str]) -> Place | None:
 
 
 def ending(given: Mapping[str, str]) -> Place | None:
-    """Where to end; None if no option says. Raises `ValueError` that names the option."""
+    """Return where to end; None if no option is set. Raises `ValueError` that names the option."""
     return _first(given, "ending", or_end=True)
 
 
 def check_bounded(begin: Place | None, end: Place | None) -> None:
-    """Raise `ValueError` for places that ``spark.read`` can't begin or end at, as in Spark's own source."""
+    """Raise `ValueError` for places where ``spark.read`` can't begin or end, as in Spark's own source."""
     for option, place, word, number in (
         ("startingOffsets", begin, "latest", -1),
         ("endingOffsets", end, "earliest", -2),
@@ -82,7 +83,7 @@ def check_order(begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartiti
 
 
 def by_place(offsets: ByPartition) -> dict[TopicPartition, int]:
-    """The same by topic and partition.
+    """Convert to a mapping by topic and partition.
 
     >>> by_place({"posts": {"0": 23}})
     {('posts', 0): 23}

@@ -1,4 +1,4 @@
-"""Connections that a worker's process keeps from task to task: a limited number, and none that is unused."""
+"""Connections that a worker process keeps between tasks: a limited number, and only while they are used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _IDLE_SECONDS = 60.0
 
 
 class ConnectionPool(Generic[T]):
-    """At most `most` connections by what they are for; one is closed if unused for a minute.
+    """At most `most` connections by key; a connection is closed if unused for a minute.
 
-    The caller who takes one out puts it back, or closes it if it failed.
+    A caller that borrows a connection puts it back, or closes it if it failed.
 
     >>> kept = ConnectionPool(2, close=print)
     >>> for name in "abc":
@@ -34,13 +34,13 @@ class ConnectionPool(Generic[T]):
         self._held: OrderedDict[Hashable, tuple[T, float]] = OrderedDict()
 
     def borrow(self, key: Hashable) -> T | None:
-        """The connection for `key`, if there is one."""
+        """Remove and return the connection for `key`, if there is one."""
         connection = self._held.pop(key, None)
         self._tidy()
         return None if connection is None else connection[0]
 
     def put(self, key: Hashable, connection: T) -> None:
-        """Keep a connection until it is needed."""
+        """Store a connection until it is needed."""
         self._held[key] = connection, self._clock()
         self._tidy()
 

@@ -1,8 +1,8 @@
-"""How far a streaming query has read, as Spark's checkpoint stores it.
+"""A streaming query's progress, as Spark's checkpoint stores it.
 
-Spark logs the end of every micro-batch before it runs the batch, so a replay is decided, bit by bit, by what
-is in that end. Besides the offsets it holds what was known about each partition when the batch was planned
-(its event time and its account, up to some offset) and the watermark that the batch announces.
+Spark logs the end of every micro-batch before it runs the batch, so that end determines a replay completely.
+Besides the offsets it holds what was known about each partition when the batch was planned (its event time
+and its account, up to some offset) and the watermark that the batch announces.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...operators.watermarks.position import Position
 from ...operators.windows.window import EARLIEST, StreamWindows
 
 FORM = 2
-"""The number of the form that `Offsets.to_json` writes."""
+"""The version of the format that `Offsets.to_json` writes."""
 _TIME = len(PartitionTime().to_list())
 
 
 @dataclass(frozen=True)
 class Partner:
-    """What is known of a partition of a join beside its own position, for one of its partner's.
+    """What is known about a joined partition, in addition to its own position, at an offset of its partner.
 
-    `offset` is that of the partner, `holds` says whether the partner's rows wait to learn from this one that
-    they find none, `heard` counts the ranges that had rows with an event time.
+    `offset` is the partner's, `holds` says whether the partner's rows wait for this partition to show that
+    they have no match, `heard` counts the ranges that had rows with an event time.
     """
 
     offset: int
@@ -38,10 +38,10 @@ class Partner:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a partition up to a position: what became of its messages.
+    """What is known about a partition up to a position: the outcome of its messages.
 
-    Like the position it depends only on the messages before that, so any worker that reads them finds the
-    same; in a join of two streams, on those of the partition with the same number too.
+    It depends only on the messages before that position, so any worker that reads them gets the same result;
+    in a join of two streams, it also depends on the partner partition's messages.
     """
 
     position: Position
@@ -54,18 +54,18 @@ class Known:
         return self.account.counted + self.account.late if self.partner is None else self.partner.heard
 
     def floored(self, watermark_us: int) -> Known:
-        """The same with windows up to a watermark closed, whatever this partition has seen."""
+        """Return a copy with windows up to a watermark closed, whatever this partition has seen."""
         time = self.position.time
         if watermark_us <= time.closed_us:
             return self
         return replace(self, position=replace(self.position, time=replace(time, closed_us=watermark_us)))
 
     def moved(self, offset: int) -> Known:
-        """The same, of another offset between which and this one there is no message."""
+        """Return a copy for another offset, with no messages between the two."""
         return replace(self, position=replace(self.position, offset=offset))
 
     def to_list(self) -> list[int]:
-        """As plain JSON."""
+        """Convert to plain JSON."""
         position, partner = self.position, self.partner
         numbers = [position.offset, *self.account.to_dict().values(), *position.time.to_list()]
         if position.replay is not None:
@@ -77,7 +77,7 @@ class Known:
 
     @classmethod
     def from_list(cls, numbers: Iterable[int]) -> Known:
-        """From plain JSON."""
+        """Convert from plain JSON."""
         offset, read, counted, filtered, late, dead, *rest = map(int, numbers)
         time, more = rest[:_TIME], rest[_TIME:]
         if len(time) != _TIME or len(more) not in (0, 1, 4 + _TIME):
@@ -93,18 +93,18 @@ class Known:
 
 @dataclass(frozen=True)
 class Offsets:
-    """One offset of a streaming query: the end of a micro-batch, and all that decides what it does.
+    """One offset of a streaming query: the end of a micro-batch, and everything that determines its results.
 
-    `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
-    what was known about them beforehand, usually at `begin`. `watermark_us` is the watermark that the batch
-    announces: windows that end at or before it are complete. `topics` are the topics' ids, which change if a
-    topic is recreated, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
-    versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
-    broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones. After
-    the `last` batch of a query no row of a join waits for a partner any more. `closed_us` is the end up to
-    which a run has closed windows that were not complete, as it was asked to at its end. `epochs` are those
-    of the leaders whose logs go on to `ends`, as far as they are known; `truncated` is how many messages were
-    read that logs have lost since.
+    `ends` has the next offset to read of each partition and `begin` the first that the batch reads; `known`
+    is what was known about them beforehand, usually at `begin`. `watermark_us` is the watermark that the
+    batch announces: windows that end at or before it are complete. `topics` has the topics' ids, which change
+    if a topic is recreated, and `definition` the packed definition (`definitions.pack`); checkpoints of
+    earlier versions have neither. `clock_us` is the wall clock when the batch was planned, by which broken
+    clocks are recognised whenever the batch runs. `lag` is the number of messages left for later batches.
+    After the `last` batch of a query, no row of a join waits for a partner any more. `closed_us` is the end
+    up to which a run, when asked to close at its end, has closed incomplete windows. `epochs` has the epochs
+    of the leaders whose logs reach `ends`, as far as known; `truncated` is the number of messages that were
+    read and that logs have lost since.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
@@ -126,7 +126,7 @@ class Offsets:
     truncated: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
+        """Return what Spark logs; `offsets` has the format of Spark's own Kafka source."""
         fields: dict[str, Any] = {"form": FORM, "query": self.query, "offsets": _by_topic(self.ends)}
         if self.begin:
             fields["begin"] = _by_topic(self.begin)
@@ -151,9 +151,9 @@ class Offsets:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Offsets:
-        """What `to_json` wrote.
+        """Parse the result of `to_json`.
 
-        Raises `ValueError` for the checkpoint of another source, `WrittenByNewer` for a newer form.
+        Raises `ValueError` for the checkpoint of another source, `WrittenByNewer` for a newer format.
         """
         try:
             form_of(fields, FORM, "the checkpoint of the streaming query")
@@ -180,14 +180,14 @@ class Offsets:
             ) from None
 
     def account(self) -> Account:
-        """The account of all messages when this batch was planned."""
+        """Return the account of all messages when this batch was planned."""
         return sum((known.account for known in self.known.values()), Account(truncated=self.truncated))
 
 
 def share(
     begin: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """The ends of a batch of about `limit` offsets, shared in proportion to what each partition has.
+    """Return the ends of a batch of about `limit` offsets, shared in proportion to each partition's backlog.
 
     A partition with anything to read gets at least one offset, so that none starves.
 
@@ -205,7 +205,7 @@ def share(
 
 
 def last_window_end(known: Mapping[TopicPartition, Known], window: StreamWindows) -> int:
-    """The end of the last window that any partition has reached.
+    """Return the end of the last window that any partition has reached.
 
     A single row far ahead of its partition's time, from a wrong clock, doesn't count: its window stays open.
     """

@@ -1,8 +1,8 @@
-"""Rows that Spark's tasks send on to a topic: each once, whatever Spark runs again.
+"""Forward rows from Spark's tasks to a topic, each once, even if Spark repeats a task.
 
-A task sends its rows and commits, in the same transaction, how far it is. Spark may run a task twice, or a
-micro-batch again after a crash: the next attempt resumes where the last transaction ended. All attempts at
-one partition have the same transactional id, so one that was given up for lost can commit nothing any more.
+A task sends its rows and commits its progress in the same transaction. Spark may run a task twice, or repeat
+a micro-batch after a crash: the next attempt resumes where the last transaction ended. All attempts at one
+partition share a transactional id, so an attempt that was presumed dead can no longer commit anything.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .options import KafkaOptions
 from .planning import Range, Task, group_of
 
 RangeRead = tuple[Range, Known, Sequence[Delta]]
-"""A range, what is known at its end, and what it gave."""
+"""A range, what is known at its end, and its deltas."""
 
 _PIECE = 100_000
-"""How many messages' rows go out in one transaction, which must not last minutes."""
+"""The number of messages whose rows go into one transaction, which must not last minutes."""
 _ANSWER_SECONDS = 10.0
 
 
@@ -39,9 +39,9 @@ def send_ranges(
     ranges: Sequence[Range],
     read: Callable[[Sequence[Range]], Sequence[RangeRead]],
 ) -> Iterator[RangeRead]:
-    """Send the rows of ranges that are read together, piece by piece, but for what was sent before.
+    """Send the rows of ranges that are read together, piece by piece, without what was sent before.
 
-    Raises `RunError` if another attempt at the same task has come further meanwhile.
+    Raises `RunError` if another attempt at the same task has overtaken this one.
     """
     assert options.stream is not None and options.stream.sending is not None
     topic, group = options.stream.sending.topic, group_of(options, task.query)
@@ -70,7 +70,7 @@ def send_ranges(
 
 
 class _Positions:
-    """How far a query has sent its rows, as a transaction commits it to the query's consumer group."""
+    """A query's progress in sending rows, which each transaction commits to the query's consumer group."""
 
     def __init__(self, config: Mapping[str, Any], group: str, query: str) -> None:
         self.group_id = group
@@ -78,7 +78,7 @@ class _Positions:
         self._consumer = reporting_consumer(config, group)
 
     def resumed(self, ranges: Sequence[Range]) -> list[Range]:
-        """The ranges without what was sent before. Raises `RunError` if more was sent than they hold."""
+        """Cut off what was sent before. Raises `RunError` if more was sent than the ranges contain."""
         known = self._known([Input(*r.place) for r in ranges])
         for r in ranges:
             self._check_ours(Input(*r.place), known, r.end)
@@ -90,7 +90,7 @@ class _Positions:
         return [replace(r, start=at[r.place].position.offset, known=at[r.place]) for r in ranges]
 
     def committed(self, places: Mapping[Input, Any], seconds: float) -> dict[Input, dict[str, Known]]:
-        """Those of these places that are committed."""
+        """Return the committed positions for these places, where there are any."""
         known = self._known(places)
         committed: dict[Input, dict[str, Known]] = {where: {} for where in places}
         for where, own in places.items():
@@ -100,21 +100,21 @@ class _Positions:
         return committed
 
     def offsets(self, places: Mapping[Input, Any]) -> list[Partition]:
-        """Places in the client library's form."""
+        """Convert places for the client library."""
         return [
             Partition(*where, own[self._query].position.offset, report(Report(self._query, own[self._query])))
             for where, own in places.items()
         ]
 
     def group_metadata(self) -> Any:
-        """The identity of the group for a transaction."""
+        """Return the group's identity for a transaction."""
         return self._consumer.consumer_group_metadata()
 
     def keep_alive(self) -> None:
-        """Nothing to do: it is no member of the group."""
+        """Do nothing: this consumer is not a member of the group."""
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()
 
     def _known(self, inputs: Sequence[Input] | Mapping[Input, Any]) -> dict[Input, Known]:

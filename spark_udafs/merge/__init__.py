@@ -1,1 +1,1 @@
-"""Tables of sketches merged inside Spark: by Catalyst's aggregates, or by our own in buckets."""
+"""Merge tables of sketches inside Spark: by Catalyst's aggregates, or by our own merge in buckets."""

@@ -1,8 +1,8 @@
-"""Tables of sketches merged inside Spark by our own merge, in buckets of groups.
+"""Merge tables of sketches inside Spark by our own merge, in buckets of groups.
 
-This is for tables with an aggregate that Catalyst cannot merge. The hash of its keys puts each group into one
-of `BUCKETS` buckets. A bucket's rows of one window travel, and are kept as state, as one Arrow IPC stream: a
-call of Python costs about a millisecond, so there is one for each bucket and not one for each group.
+This is for tables with an aggregate that Catalyst cannot merge. The hash of its keys assigns each group to
+one of `BUCKETS` buckets. A bucket's rows of one window are sent, and stored as state, as one Arrow IPC
+stream: a call of Python costs about a millisecond, so there is one call per bucket and not one per group.
 
 Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 1.1 to 1.4
 times as long as one that Catalyst merges, with the same state store on the same machine; `quantiles`,
@@ -36,11 +36,11 @@ from .column_codecs import quoted, spark_type
 from .partials import Mode, Partials
 
 BUCKETS = 16
-"""The number of buckets of each window of a stream. It never changes: a checkpoint's state is by bucket."""
+"""The number of buckets per window of a stream. It must never change: checkpoints store state by bucket."""
 
 _DAY_US = 86_400_000_000
 _IN_ALL_ZONES = YEAR_1 + _DAY_US, YEAR_10000 - _DAY_US - 1
-"""The first and the last time that Python can write in every time zone; some are 14 hours from UTC."""
+"""The first and the last time that Python can represent in every time zone; some are 14 hours off UTC."""
 
 
 class BucketedPartials(Partials):
@@ -53,11 +53,11 @@ class BucketedPartials(Partials):
 
     @property
     def parts(self) -> pa.Schema:
-        """The schema of the tables that parts hold."""
+        """The schema of the tables in parts."""
         return self.table
 
     def own_fields(self) -> list[pa.Field]:
-        """The bucket, the length of its window, and the table."""
+        """Return the columns of the bucket, the length of its window, and the table."""
         kinds = {"__bucket": pa.int32(), "__length": pa.int64(), "__table": pa.binary()}
         return [pa.field(name, kind) for name, kind in kinds.items()]
 
@@ -77,11 +77,11 @@ class BucketedPartials(Partials):
         apart = (np.diff(ends) != 0) | (np.diff(buckets) != 0)
         borders = np.flatnonzero(apart) + 1
         firsts, after = np.append(0, borders), np.append(borders, len(order))
-        # Where rows of one window start at different times (see `frames`), the latest start counts.
+        # If rows of one window start at different times (see `frames`), the latest start counts.
         start, end = starts[after - 1], ends[after - 1]
         columns = {
             START: pa.array(start).view(TIME_TYPE),
-            # Spark only compares it with its watermark, but its Python reads it as a date of the session's
+            # Spark only compares this with its watermark, but PySpark reads it as a date in the session's
             # time zone, which must be in the years 1 to 9999. The table has the real end.
             END: pa.array(np.clip(end, *_IN_ALL_ZONES)).view(TIME_TYPE),
             "__bucket": pa.array(buckets[firsts]),
@@ -91,12 +91,12 @@ class BucketedPartials(Partials):
         yield self._batch(columns, len(firsts))
 
     def together(self, ends: np.ndarray) -> np.ndarray:
-        """A time for each row, by which rows may be in one part: as one they are late, and in one window."""
+        """Return a time for each row; rows with equal times may share a part: same window, late together."""
         return ends
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
-        """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
-        # The column that carries the watermark stays as it is: Spark drops late rows by it.
+        """See `Partials.merged`. Raises `ValueError` for a stream whose state isn't stored in RocksDB."""
+        # The column that carries the watermark must not change: Spark drops late rows by it.
         if len(windows) == 2:
             rows = rows.withColumn("__timed", F.col(END))
             start = F.unix_micros(windows[0])
@@ -113,7 +113,7 @@ class BucketedPartials(Partials):
         return self.in_groups(rows, WindowMerge(self.table, mode, bool(windows)), mode)
 
     def _without_rows(self, like: DataFrame) -> DataFrame:
-        """A part for the group of all rows, which exists even without rows, as in Spark."""
+        """Return an empty part for the group of all rows, which exists even without rows, as in Spark."""
         start, end = (pa.array([edge]).view(TIME_TYPE) for edge in ALL_TIME)
         sketches = [aggregate.groups(1).to_arrow() for aggregate in self.aggregates.values()]
         (part,) = self.batches(pa.Table.from_arrays([start, end, *sketches], schema=self.table))
@@ -127,7 +127,7 @@ class BucketedPartials(Partials):
         )
 
     def in_groups(self, rows: DataFrame, merging: BucketMerge, mode: Mode | None) -> DataFrame:
-        """The table of sketches of parts that are merged by their bucket, and what else `merging` names."""
+        """Merge parts by their bucket and the other columns that `merging` names."""
         groups = rows.groupBy(*merging.by)
         if mode is None:
             columns = self._spark_columns()
@@ -140,9 +140,9 @@ class BucketedPartials(Partials):
         return self._of_tables(groups.transformWithState(merging, _STATE, mode, time))
 
     def listed(self, groups: GroupedData, merging: BucketMerge) -> DataFrame:
-        """The table of sketches of all groups of a stream at each micro-batch.
+        """Return all groups of a stream at each micro-batch.
 
-        Spark's own aggregate has no watermark in this mode. It keeps the parts of all micro-batches.
+        Spark's own aggregate has no watermark in this mode. It stores the parts of all micro-batches.
         """
         parts = groups.agg(F.collect_list("__table").alias("__tables"))
         columns = self._spark_columns()
@@ -150,7 +150,7 @@ class BucketedPartials(Partials):
         return self._of_columns(merged)
 
     def _spark_columns(self) -> pa.Schema:
-        """The table's columns in the types in which Spark holds them."""
+        """Return the table's columns in Spark's types."""
         return pa.schema([pa.field(f.name, spark_type(f.type, f.name)) for f in self.table])
 
     def _of_tables(self, tables: DataFrame) -> DataFrame:
@@ -169,7 +169,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 def check_state_store(rows: DataFrame) -> None:
-    """Raise `ValueError` now; Spark's own error comes after the start and speaks of column families."""
+    """Raise `ValueError` without RocksDB; Spark's own error comes late and talks about column families."""
     if "RocksDB" not in (rows.sparkSession.conf.get(_PROVIDER) or ""):
         raise ValueError(
             "an aggregate that Catalyst can't merge needs streaming state in RocksDB; make the session with "
@@ -179,13 +179,13 @@ def check_state_store(rows: DataFrame) -> None:
 
 
 class BucketMerge(StatefulProcessor):
-    """One bucket's tables in the state of a stream, or all of a batch's; how they merge, subclasses say.
+    """One bucket's tables, in the state of a stream or in a batch; subclasses define how they merge.
 
-    In a stream that is not `timed` nothing is ever complete.
+    Without `timed`, a stream's windows are never complete.
     """
 
     by: ClassVar[tuple[str, ...]]
-    """The columns of parts by which they are merged."""
+    """The columns by which parts are merged."""
 
     def __init__(self, schema: pa.Schema, mode: Mode | None, timed: bool) -> None:
         self.schema = schema
@@ -193,7 +193,7 @@ class BucketMerge(StatefulProcessor):
         self.timed = timed
 
     def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
-        """Parts merged, whose columns `by` have these values. Raises `DefinitionChanged`."""
+        """Merge the parts whose columns `by` have the values `key`. Raises `DefinitionChanged`."""
         raise NotImplementedError
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -204,9 +204,9 @@ class BucketMerge(StatefulProcessor):
 
 
 class WindowMerge(BucketMerge):
-    """One bucket of a window: keeps its table and emits it when the watermark reaches the window's end.
+    """One bucket of a window: stores its table and emits it when the watermark reaches the window's end.
 
-    In update mode it emits the groups that change, whenever they do.
+    In update mode, it emits groups whenever they change.
     """
 
     by = ("__bucket", "__start", "__end")
@@ -216,7 +216,7 @@ class WindowMerge(BucketMerge):
         _, start, end = key
         return _fold(self.schema, parts, start, end)
 
-    # Spark calls both by these parameters' names.
+    # Spark passes the arguments of both by name.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Merge a micro-batch's parts into the state."""
         parts = [row["__table"] for row in rows]
@@ -233,7 +233,7 @@ class WindowMerge(BucketMerge):
         return iter([Row(table=as_part(_of_groups_in(merged, new)))])
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """Emit the table of a complete window, unless each change of it was."""
+        """Emit the table of a complete window, unless its changes were emitted already."""
         held = self._table.get()
         if held is not None:
             check_form(held[0])
@@ -242,7 +242,7 @@ class WindowMerge(BucketMerge):
 
 
 def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa.Table:
-    """The parts of one window merged. Raises `DefinitionChanged` for those of another definition."""
+    """Merge the parts of one window. Raises `DefinitionChanged` for parts of another definition."""
     table = joined_parts(schema, parts)
     rows = table.num_rows
     merged = Accumulator(schema)
@@ -251,7 +251,7 @@ def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa
 
 
 def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
-    """The rows of a window's table whose groups are in another."""
+    """Return the rows of a window's table whose groups are in another table."""
     index = GroupIndex()
     for one in (other, table):
         keys = [one.column(name).combine_chunks() for name in keys_of(table.schema)]
@@ -261,22 +261,22 @@ def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def as_part(table: pa.Table) -> bytes:
-    """A table as rows between Spark's stages, and its state, hold it.
+    """Serialise a table for rows between Spark's stages and for its state.
 
-    Spark writes both to disk by lz4, after which a byte costs less than it takes to save one by zstd.
+    Spark writes both to disk with lz4; compressing further with zstd would cost more than it saves.
     """
     return to_ipc(table, "lz4")
 
 
 FORM = 1
-"""The number of the form in which state is kept. A later one begins with `_FORM_MARK` and its number."""
+"""The version of the state's format. Later versions will begin with `_FORM_MARK` and their number."""
 
 _FORM_MARK = b"form "
-"""No Arrow stream begins so."""
+"""A prefix that no Arrow stream has."""
 
 
 def check_form(part: bytes) -> None:
-    """Raise `WrittenByNewer` for state of a form that this release doesn't know."""
+    """Raise `WrittenByNewer` for state in a format that this release doesn't know."""
     beginning = bytes(memoryview(part)[: len(_FORM_MARK) + 4])
     if beginning.startswith(_FORM_MARK):
         number = beginning[len(_FORM_MARK) :].split(b" ")[0]
@@ -284,9 +284,9 @@ def check_form(part: bytes) -> None:
 
 
 def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
-    """The rows of parts.
+    """Concatenate the rows of parts.
 
-    Raises `DefinitionChanged` for those of another definition, `WrittenByNewer` for those of a newer form.
+    Raises `DefinitionChanged` for parts of another definition, `WrittenByNewer` for a newer format.
     """
     tables = []
     for part in parts:
@@ -296,14 +296,14 @@ def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
 
 
 def same_definition(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table from the state. Raises `DefinitionChanged` if another definition made it."""
+    """Return a table from the state. Raises `DefinitionChanged` if another definition made it."""
     if not table.schema.equals(schema, check_metadata=True):
         check_same(*(pack(_definition(one)) for one in (table.schema, schema)))
     return table.cast(schema)
 
 
 def _definition(schema: pa.Schema) -> dict[str, Any]:
-    """A table's columns and windows, as plain JSON."""
+    """Return a table's columns and windows, as plain JSON."""
     windows = declared_windows(schema)
     return {**definition_of(schema), "window": windows and windows.definition()}
 

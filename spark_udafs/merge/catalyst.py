@@ -1,4 +1,4 @@
-"""Tables of sketches merged inside Spark by Catalyst's own aggregates, in Spark's own state."""
+"""Merge tables of sketches inside Spark by Catalyst's own aggregates, in Spark's own state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .partials import WINDOW, Mode, Partials, real_rows
 class NativePartials(Partials):
     """Partial rows that Catalyst's own aggregates merge, one for each group.
 
-    Where windows are made of several panes, rows are of panes, and `panes` says of which windows these are.
+    If windows are composed of several panes, each row is a pane's, and `panes` assigns panes to windows.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class NativePartials(Partials):
         super().__init__(schema)
 
     def own_fields(self) -> list[pa.Field]:
-        """The keys, then the columns of each aggregate's form."""
+        """Return the keys, then the columns of each aggregate's codec."""
         keys = [pa.field(key, spark_type(self.table.field(key).type, key)) for key in self.keys]
         return keys + [field for form in self.forms for field in form.fields()]
 
@@ -63,10 +63,10 @@ class NativePartials(Partials):
     def over_rows(
         self, columns: Mapping[str, str], kinds: Mapping[str, DataType]
     ) -> dict[str, Column] | None:
-        """Catalyst's aggregates that sketch rows, by name; None if they would say something else.
+        """Return Catalyst's aggregates that sketch rows, by name; None if its sketches would differ.
 
-        `columns` are the rows' columns by the names that keys and aggregates have for them, and `kinds` their
-        types by the same names.
+        `columns` maps the names that keys and aggregates use to the rows' columns, and `kinds` to their
+        types.
         """
         expressions: dict[str, Column] = {}
         for form in self.forms:
@@ -89,11 +89,11 @@ class NativePartials(Partials):
         twice: bool = False,
         window: Column | None = None,
     ) -> DataFrame:
-        """The table of rows, made by Catalyst alone, by what `over_rows` gives of `columns` and `kinds`.
+        """Sketch rows with Catalyst alone, by `expressions`, the result of `over_rows`.
 
-        Where there are samples, no column's name may begin with two underscores. `twice` says that the rows
-        are the same when they are read again, and that this costs little. `window` is Spark's window over the
-        rows' times; without it all rows are in one.
+        If there are samples, no column's name may begin with two underscores. `twice` says that a second read
+        returns the same rows at little cost. `window` is Spark's window over the rows' times; without it, all
+        rows are in one window.
         """
         samples = [form for form in self.forms if isinstance(form, SampleForm)]
         if samples:
@@ -120,7 +120,7 @@ class NativePartials(Partials):
         return self._finished(joined, _ever() if window is None else _edges())
 
     def spread(self, rows: DataFrame) -> DataFrame:
-        """See `Partials.spread`: rows of panes, one for each window that still counts them.
+        """See `Partials.spread`; repeats a pane's row for each window that still counts it.
 
         A pane's row has the pane's start, and the end of the first window that counts it
         (`operators.sketching.panes`).
@@ -145,7 +145,7 @@ class NativePartials(Partials):
         keys = [F.col(quoted(key)) for key in self.keys]
         described = declared_windows(self.table)
         if not keys and mode is not None and described is not None and described.merging:
-            # Spark has no sessions of a stream without a key, and sees through one that is a constant.
+            # Spark has no streaming sessions without a key, and optimises a constant key away.
             keys = [F.coalesce(F.col("__read"), F.lit(0)).alias("__all")]
         aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]
         merged = rows.groupBy(*windows, *keys).agg(*aggregates)
@@ -162,7 +162,7 @@ class NativePartials(Partials):
 
 
 def _share_of(form: ColumnCodec) -> str:
-    """The column of the shares that decide of a sample's rows."""
+    """Return the name of the column with the random shares that select a sample's rows."""
     return f"__{form.name}_share"
 
 

@@ -1,9 +1,9 @@
-"""Windows by count merged inside Spark: rows are sketched where it is known how many came before them.
+"""Merge count windows inside Spark: rows are sketched where the number of earlier rows is known.
 
 Where a window ends depends on how many of a group's rows came before in its partition, and a sketch can't be
-cut afterwards. Tasks of Spark's source keep nothing, so they send on the columns of rows that are sketched, a
+split afterwards. Tasks of Spark's source are stateless, so they forward the columns to be sketched, a
 bucket's as one Arrow IPC stream, and the state of each bucket and input partition sketches them once, into
-windows that are open there.
+its open windows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TIME, _OFFSET, _PLACE, _PARTITION = "__time", "__offset", "__place", "__partiti
 
 
 class CountedRows(Sketches):
-    """The columns of rows since the last `drain` that their sketches will need, in order."""
+    """The columns to be sketched of the rows since the last `drain`, in order."""
 
     def __init__(self, schema: pa.Schema, window: ByCount, salt: int = 0) -> None:
         super().__init__(schema, salt)
@@ -82,7 +82,7 @@ class CountedPartials(BucketedPartials):
         self.merging = CountMerge(schema, window)
 
     def own_fields(self) -> list[pa.Field]:
-        """See `BucketedPartials.own_fields`; the input partition besides."""
+        """See `BucketedPartials.own_fields`; adds the input partition."""
         return [*super().own_fields(), pa.field("__input", pa.string())]
 
     def batches_of(self, delta: Delta) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ class CountedPartials(BucketedPartials):
 
 
 class CountMerge(BucketMerge):
-    """The open windows of a bucket and an input partition; emits them as they become full."""
+    """The open windows of a bucket and an input partition; emits a window when it is full."""
 
     by = ("__bucket", "__input")
 
@@ -121,13 +121,13 @@ class CountMerge(BucketMerge):
         self._of_parts = schema.remove(schema.get_field_index(WINDOW_ID))
 
     def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
-        """See `BucketMerge.fold`: in a batch windows that are not full are emitted as well."""
+        """See `BucketMerge.fold`; in a batch, windows that are not full are emitted as well."""
         windows = self._windows(self._sketched(parts, key, None))
         return self._emitted(windows, key[1])
 
-    # Spark calls it by these parameters' names.
+    # Spark passes the arguments by name.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Sketch a micro-batch's rows, and emit the windows that they fill."""
+        """Sketch a micro-batch's rows, and emit the windows that become full."""
         held = self._table.get()
         parts = [row["__table"] for row in rows]
         full, others = self.filled(parts, key, None if held is None else held[0])
@@ -138,7 +138,7 @@ class CountMerge(BucketMerge):
         return iter([Row(table=as_part(full))] if full.num_rows else [])
 
     def filled(self, parts: Iterable[bytes], key: Any, held: bytes | None) -> tuple[pa.Table, pa.Table]:
-        """The windows that rows fill, as a table of sketches, and what is held of the others then."""
+        """Return the windows that become full, as a table of sketches, and the new state of the others."""
         before = None if held is None else joined_parts(self._parts, [held])
         windows = self._windows(self._sketched(parts, key, before))
         full = windows.column(UPTO).to_numpy() == self._window.rows
@@ -146,7 +146,7 @@ class CountMerge(BucketMerge):
         return emitted, windows.filter(pa.array(~full))
 
     def _sketched(self, parts: Iterable[bytes], key: Any, before: pa.Table | None) -> pa.Table:
-        """Parts of windows: those from before, and those that rows make up."""
+        """Return the parts of windows: the stored ones, and those of the new rows."""
         rows = pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts]).sort_by(_PLACE)
         numbers = {name: rows.column(name).to_numpy() for name in (_TIME, _OFFSET, _PLACE, _PARTITION)}
         salt = zlib.crc32(f"{key[1]}/{key[0]}/{numbers[_OFFSET][0]}".encode())
@@ -165,7 +165,7 @@ class CountMerge(BucketMerge):
         return pa.concat_tables([*tables, sketches.drain().cast(self._parts)])
 
     def _windows(self, parts: pa.Table) -> pa.Table:
-        """Parts as one for each window."""
+        """Merge parts into one for each window."""
         begun, upto = (parts.column(name).to_numpy() for name in (BEGUN, UPTO))
         starts, ends = edges(parts)
         keys = [parts.column(name).combine_chunks() for name in keys_of(self._parts)]
@@ -191,7 +191,7 @@ class CountMerge(BucketMerge):
         return table.cast(self._parts)
 
     def _emitted(self, windows: pa.Table, where: str) -> pa.Table:
-        """Windows as the table of sketches has them."""
+        """Convert windows to the table of sketches."""
         ids = pa.array(
             [f"{where}:{row_text(begun)}" for begun in windows.column(BEGUN).to_pylist()], pa.string()
         )
@@ -201,7 +201,7 @@ class CountMerge(BucketMerge):
 
 
 class _PlacedRows(ByCountRows):
-    """Rows that a task has given their places: some of a message's rows may be of another bucket."""
+    """Rows with places assigned by a task: some of a message's rows may be in another bucket."""
 
     row_places: np.ndarray
 

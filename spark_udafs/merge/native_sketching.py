@@ -1,9 +1,9 @@
-"""Catalyst's own aggregates over rows, where they give the sketch that ours would.
+"""Sketch rows with Catalyst's own aggregates if they produce the same sketches as ours.
 
-A row costs a tenth of a microsecond of processor time or more on its way into a Python worker, whatever is
-done with it there, which is what one of Catalyst's sketches costs. So the rows of a batch stay in the JVM
-where all of its aggregates have a form here, which is as fast as Spark's own by hand, unless there are many
-rows in memory in groups that are too many for Catalyst's hash table (`map_in_arrow.quicker_in_python`):
+Sending a row to a Python worker costs a tenth of a microsecond of CPU time or more, whatever happens to it
+there; that is as much as one of Catalyst's sketches. So the rows of a batch stay in the JVM if all of its
+aggregates are in this table, which is as fast as calling Spark's functions by hand. The exception is many
+cached rows in too many groups for Catalyst's hash table (`map_in_arrow.quicker_in_python`):
 
 | aggregate | of columns of |
 |---|---|
@@ -16,9 +16,9 @@ rows in memory in groups that are too many for Catalyst's hash table (`map_in_ar
 | `sum`, `mean` | whole numbers, booleans |
 | `min`, `max` | all but floats and lists |
 
-The others stay with our own sketches, as Catalyst's say something else: its HLL takes no floats, it adds
-floats up without keeping what rounding loses, takes −0.0 as 0.0, doesn't report a variance's squared
-deviations, and has no points in time in the microseconds that ours are hashed by.
+All others use our own sketches, because Catalyst's would differ: its HLL accepts no floats, it sums floats
+without compensating rounding errors, treats −0.0 as 0.0, doesn't expose a variance's squared deviations, and
+can't hash timestamps as microseconds, as ours do.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _TEXT = (spark.StringType, spark.BinaryType)
 _OTHER = (spark.DateType, spark.TimestampType, spark.TimestampNTZType, spark.DecimalType)
 
 _LEAST_SHARE = 2.0**-54
-"""Half the least step of `rand()`, so that no priority is 0."""
+"""Half the smallest step of `rand()`, so that no priority is 0."""
 _NEVER = 42.0
-"""Minus the logarithm of the chance, 6e-19, that a part of a sample comes short."""
+"""The negative logarithm of the probability, 6e-19, that a part of a sample is too small."""
 
 Sketched = dict[str, Column]
-"""Aggregates by the names of the columns that `Form.merged` gives."""
+"""Aggregates by the names of the columns that `ColumnCodec.merged` returns."""
 
 
 def over_rows(
     form: ColumnCodec, column: Column, kind: spark.DataType | None, share: Column
 ) -> Sketched | None:
-    """What sketches rows to the columns of `form.merged()`; None where Catalyst would say something else.
+    """Return Catalyst's aggregates for the columns of `form.merged()`; None if its sketch would differ.
 
-    `kind` is the type of the column, None for an aggregate of whole rows; `share` is the rows' random share
-    of [0, 1), which decides of samples.
+    `kind` is the type of the column, None for an aggregate of whole rows; `share` is a random number in
+    [0, 1) for each row, which selects samples.
     """
     if form.aggregate.inputs:
         return None
@@ -65,14 +65,14 @@ def over_rows(
 
 
 def probably_drawn(rows: DataFrame, column: str, share: str, k: int) -> DataFrame:
-    """Some of the rows that have a value, among them the `k` of least share.
+    """Return a subset of the rows with a value that includes the `k` rows with the smallest shares.
 
-    Row i of a task's is kept if its share is below c / i. Of a task's n rows each of the k of least share has
-    one below c / n, and so was kept, unless fewer than k of n shares are below c / n. By Chernoff's bound
-    (Mitzenmacher and Upfal, *Probability and Computing*, theorem 4.5) the chance of that is at most
-    exp(−(c − k)² / 2c), which c makes 6e-19; where c is n or more, all rows are kept. So the k of least share
-    are a reservoir's sample of all rows, while only about c · log(n / c) of n rows cost more than to be
-    compared.
+    A task keeps its row i if the row's share is below c / i. Of a task's n rows, the k with the smallest
+    shares have shares below c / n, and so are kept, unless fewer than k of n shares are below c / n. By
+    Chernoff's bound (Mitzenmacher and Upfal, *Probability and Computing*, theorem 4.5) the probability of
+    that is at most exp(−(c − k)² / 2c), which is 6e-19 for this c; if c is n or more, all rows are kept. So
+    the k rows with the smallest shares are a reservoir sample of all rows, while only about c · log(n / c) of
+    n rows cost more than a comparison.
     """
     c = k + _NEVER + math.sqrt(_NEVER * (_NEVER + 2 * k))
     before = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
@@ -91,18 +91,18 @@ def _sample(form: SampleForm, column: Column, kind: spark.DataType | None, share
 
 
 def _with_priority(pair: Column) -> Column:
-    """An item with the priority that `sampling.core.priority` gives one of its share."""
+    """Pair an item with the priority that `sampling.core.priority` assigns to its share."""
     priority = F.log1p(-F.greatest(pair["share"], F.lit(_LEAST_SHARE)))
     return F.struct(priority.alias("priority"), pair["item"].alias("item"))
 
 
 def shown(column: Column, kind: spark.DataType | None) -> Column:
-    """Values that are kept, as `utf8_repair.readable` reads them; of groups, as it costs a sketch."""
+    """Repair stored strings as `utf8_repair.readable` does; per group, as it costs as much as a sketch."""
     return F.make_valid_utf8(column) if isinstance(kind, spark.StringType) else column
 
 
 def as_kept(column: Column, kind: spark.DataType | None) -> Column:
-    """A value in the widest type of its sort, in which tables keep it."""
+    """Cast a value to the widest type of its sort, which tables store."""
     if isinstance(kind, spark.BooleanType):
         return column
     if isinstance(kind, _WHOLE):
@@ -124,7 +124,7 @@ def _distinct_set(form: ColumnCodec, column: Column, kind: spark.DataType | None
 
 
 def _hashed(column: Column, kind: spark.DataType | None) -> Column:
-    # An integer is hashed as the bigint that it is, by Catalyst as well.
+    # Catalyst hashes an integer as a bigint, as we do.
     return column if isinstance(kind, spark.IntegerType | spark.LongType) else _number(column, kind)
 
 
@@ -156,7 +156,7 @@ def _count(form: ColumnCodec, column: Column, kind: spark.DataType | None) -> Sk
 def _sum(form: ColumnCodec, column: Column, kind: spark.DataType | None) -> Sketched | None:
     if not isinstance(kind, _WHOLE):
         return None
-    # The sum has ten digits more, which is the type of the table's column, and can't overflow.
+    # The sum gets ten more digits, so it can't overflow and has the type of the table's column.
     return {form.name: F.sum(_number(column, kind).cast("decimal(28, 0)"))}
 
 
@@ -165,7 +165,7 @@ def _mean(form: ColumnCodec, column: Column, kind: spark.DataType | None) -> Ske
     if summed is None:
         return None
     n, total = form.merged()
-    # A count that is 0 is left out, which says to Arrow that the column may have nulls, as ours.
+    # A count of 0 becomes null, so that the column is nullable in Arrow, like ours.
     return {n: F.nullif(F.count(column), F.lit(0)), total: summed[form.name].cast("double")}
 
 

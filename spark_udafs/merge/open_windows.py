@@ -1,9 +1,9 @@
-"""Windows that lie where a group has rows, merged inside Spark by our own merge: those of a bucket together.
+"""Merge windows that depend on a group's rows inside Spark by our own merge, a bucket at a time.
 
-Which windows there are, and what belongs to each, is known once all that a bucket's groups have is looked
-at: the pieces of sessions that meet, the groups with a row in the last pane of a sliding window. So a stream
-keeps what a bucket's open windows are made of as one table, and closes them by the consumer's own rules.
-Hopping and cumulating windows are merged so too: a bucket's panes cost less than as many parts of windows.
+Which windows exist, and what belongs to each, depends on all parts of a bucket's groups: which pieces of
+sessions join, which groups have a row in the last pane of a sliding window. So a stream stores the parts of a
+bucket's open windows as one table, and closes windows by the consumer's own rules. Hopping and cumulating
+windows are merged this way as well: a bucket's panes cost less than as many parts of windows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEVER = 2**53
 
 
 class OpenWindowsPartials(BucketedPartials):
-    """Partial rows that each hold a bucket's parts of windows; `merging` says what windows they make."""
+    """Partial rows that each hold a bucket's parts of windows; `merging` composes the windows."""
 
     def __init__(self, schema: pa.Schema, merging: OpenWindowsMerge, buckets: int = BUCKETS) -> None:
         super().__init__(schema, buckets)
@@ -52,7 +52,7 @@ class OpenWindowsPartials(BucketedPartials):
         return self._merging.parts
 
     def together(self, ends: np.ndarray) -> np.ndarray:
-        """See `BucketedPartials.together`: workers leave out what is late, so that Spark has no part to."""
+        """See `BucketedPartials.together`; workers drop late rows, so Spark never has to."""
         return np.full_like(ends, LATEST)
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
@@ -62,7 +62,7 @@ class OpenWindowsPartials(BucketedPartials):
 
 
 class ClosingSplit(NamedTuple):
-    """The windows that close, as a table of sketches; the parts of others; when the next of these closes."""
+    """The windows that close, as a table of sketches; the parts of the others, and when the next closes."""
 
     closed: pa.Table
     parts: pa.Table
@@ -84,7 +84,7 @@ class OpenWindowsMerge(BucketMerge):
         raise NotImplementedError
 
     def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
-        """See `BucketMerge.fold`: in a batch all windows close."""
+        """See `BucketMerge.fold`; in a batch, all windows close."""
         return self.split(joined_parts(self.parts, parts), EARLIEST, LATEST).closed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -93,7 +93,7 @@ class OpenWindowsMerge(BucketMerge):
         self._handle = handle
         self._state = handle.getValueState("open", _STATE)
 
-    # Spark calls both by these parameters' names.
+    # Spark passes the arguments of both by name.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Merge a micro-batch's parts into the state, and emit what is complete."""
         return self._step([row["__table"] for row in rows], timerValues)
@@ -108,7 +108,7 @@ class OpenWindowsMerge(BucketMerge):
             parts.append(table)
         if not parts:
             return iter(())
-        # No row that comes from now on is of a window that the watermark has passed: workers go by it too.
+        # Workers use the same watermark, so no more rows arrive for windows that it has passed.
         until = max(closed, timer_values.getCurrentWatermarkInMs() * 1_000)
         split = self.split(joined_parts(self.parts, parts), closed, until)
         following = -(-split.next_us // 1_000) if split.parts.num_rows else _NEVER
@@ -125,7 +125,7 @@ class OpenWindowsMerge(BucketMerge):
 
 
 class SessionsMerge(OpenWindowsMerge):
-    """Sessions, by the consumer's rule for which rows meet (`operators.sketching.session_rows`)."""
+    """Sessions, by the consumer's rule for which rows join (`operators.sketching.session_rows`)."""
 
     def __init__(self, schema: pa.Schema, window: Session) -> None:
         super().__init__(schema, with_barrier(schema))
@@ -140,7 +140,7 @@ class SessionsMerge(OpenWindowsMerge):
         own = GroupIndex().number(np.zeros(len(starts), np.int64), [keys[name] for name in self.bucket_keys])
         pieces = Stretches(own, starts, ends - gap, parts.column(BARRIER).to_numpy())
         sessions, part = pieces.joined(self._gap_us)
-        # Each group of a session is a row of its own; there are several if sessions are by some keys only.
+        # A session has one row for each group; there are several if sessions are by only some of the keys.
         row = part if len(keys) == len(self.bucket_keys) else GroupIndex().number(part, list(keys.values()))
         session = np.empty(int(row.max(initial=-1)) + 1, np.int64)
         session[row] = part
@@ -157,14 +157,14 @@ class SessionsMerge(OpenWindowsMerge):
 def _merged(
     parts: pa.Table, schema: pa.Schema, part: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> pa.Table:
-    """Parts as one row for each window, in the order of the windows; `part` is the number of each one's."""
+    """Merge parts into one row for each window, in window order; `part` has each part's window number."""
     held = PartialWindows(schema, {})
     held.add({}, parts.select(schema.names), lambda: Beginning(0, LogState()), 0)
     return held.merged(np.arange(parts.num_rows), part, starts, ends)
 
 
 class PanesMerge(OpenWindowsMerge):
-    """Windows made of panes, as the consumer makes them of one kind's panes."""
+    """Windows composed of panes, by the consumer's rules for their kind."""
 
     def __init__(self, schema: pa.Schema, window: Paned) -> None:
         super().__init__(schema, schema)
@@ -178,7 +178,7 @@ class PanesMerge(OpenWindowsMerge):
         starts, ends = edges(table)
         closed = self._closed(table, closed_us, min(until_us, int(window.last_ends(starts).max())))
         left = window.last_ends(starts) > until_us
-        # The end of the first window that is still open: for good, whatever the panes' own first ones were.
+        # The end of the first window that is still open, even if a pane's own first window ended before.
         ahead = np.maximum(ends[left], window.first_end(until_us) if until_us > EARLIEST else EARLIEST)
         return ClosingSplit(closed, table.filter(pa.array(left)), int(ahead.min(initial=LATEST)))
 

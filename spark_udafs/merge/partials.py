@@ -1,10 +1,10 @@
-"""Tables of sketches on their way into Spark's merge: partial rows, and rows that only announce a watermark.
+"""The input of Spark's merge: partial rows, and rows that only announce a watermark.
 
-A partial row is a row of the table of sketches; the items of a sample follow as rows of their own. An
-announcing row carries a task's account and the time up to which event time is complete. It is in no window:
-its window's end lies `AHEAD` of the watermark it announces, beyond all dates. Spark's watermark is declared
-with the delay `AHEAD`, so it becomes the announced one and never follows a row's time, and Spark closes a
-window exactly when the sketching side stops counting rows into it.
+A partial row is a row of the table of sketches; the items of a sample follow in rows of their own. An
+announcing row carries a task's account and the time up to which event time is complete. It belongs to no
+window: its window end lies `AHEAD` of the watermark it announces, beyond all dates. Spark's watermark is
+declared with the delay `AHEAD`, so it becomes the announced one and never follows a row's time, and Spark
+closes a window exactly when the sketching side stops counting rows into it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from .column_codecs import defined_rows, key_column, quoted
 
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
-"""`AHEAD` in microseconds, longer than from 1970 to the year 10,000."""
+"""`AHEAD` in microseconds, longer than the time from 1970 to the year 10,000."""
 
 Mode = Literal["append", "update", "complete"]
-"""Spark's output modes of a stream: complete windows, changed ones at each micro-batch, or all of them."""
+"""Spark's output modes of a stream: complete windows, or at each micro-batch the changed or all windows."""
 
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
-"""The fields of an account; in partial rows their columns' names begin with two underscores."""
+"""The fields of an account; in partial rows, their column names begin with two underscores."""
 
 PROGRESS = ("messages", "lag")
-"""Of a micro-batch: the messages it has read, and how many more there were when it was planned."""
+"""For a micro-batch: the messages that it read, and how many more there were when it was planned."""
 
 EVENT, FIRST, LATEST = "__event", "__first", "__latest"
-"""The column of event times beside those that are sketched, and those of each pane's first and latest."""
+"""The column of rows' event times, and the columns of each pane's first and latest time."""
 WINDOW = "__window"
-"""The column of the windows that Spark puts partial rows into."""
+"""The column of the windows that Spark assigns to partial rows."""
 
 OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), EVENT, FIRST, LATEST, WINDOW)
-"""What rows have beside keys and aggregates where they are sketched and merged."""
+"""The columns besides keys and aggregates when rows are sketched and merged."""
 
 
 class Partials(ABC):
@@ -62,37 +62,36 @@ class Partials(ABC):
         self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in observed)])
 
     sketches: type[Sketches] | None = None
-    """What workers make of a stream's rows, where that isn't what its windows say."""
+    """How workers sketch a stream's rows, if not by its windows' default."""
 
     def batches_of(self, delta: Delta) -> Iterator[pa.RecordBatch]:
-        """The partial rows of what a worker has made of a range of offsets."""
+        """Return the partial rows of a delta."""
         return iter(()) if delta.table is None else self.batches(delta.table)
 
     @abstractmethod
     def own_fields(self) -> list[pa.Field]:
-        """The columns besides the window and the account. Raises `TypeError` for types that Spark lacks."""
+        """Return the columns besides window and account. Raises `TypeError` for types that Spark lacks."""
 
     @abstractmethod
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The partial rows of a table of sketches. No batch is empty, as Spark may take that for the end."""
+        """Return a table's partial rows. No batch is empty, because Spark may take that for the end."""
 
     @abstractmethod
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
-        """The table of sketches of partial rows.
+        """Merge partial rows into the table of sketches.
 
-        `windows` holds the rows' own start and end, or one column, which is Spark's window over their start,
-        or nothing where all rows are in one window. `mode` is the output mode that a stream will have, and
-        None for a batch.
+        `windows` holds the rows' own start and end, or a single column with Spark's window over their start,
+        or nothing if all rows are in one window. `mode` is the output mode of a stream, and None for a batch.
         """
 
     def spread(self, rows: DataFrame) -> DataFrame:
-        """Partial rows in the windows by whose edges they are merged; announcing rows pass."""
+        """Assign partial rows to the windows in which they are merged; announcing rows pass unchanged."""
         return rows
 
     def announcement(
         self, account: Account, watermark_us: int, messages: int = 0, lag: int = 0
     ) -> pa.RecordBatch:
-        """The row that carries an account, progress, and a watermark that all partitions have reached."""
+        """Return the row with an account, progress, and a watermark that all partitions have reached."""
         # Spark's watermark begins at 1970 and can't be set to an earlier time.
         end = AHEAD_US + min(max(watermark_us, 0), YEAR_10000)
         columns = {name: pa.array([end]).view(TIME_TYPE) for name in (START, END)}
@@ -110,7 +109,7 @@ class Partials(ABC):
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _named(self, merged: DataFrame, edges: list[Column], columns: Mapping[str, Column]) -> DataFrame:
-        """The table's columns with their metadata, made of the merged columns."""
+        """Make the table's columns, with their metadata, from the merged columns."""
         windows = declared_windows(self.table)
         timed = windows is None or not windows.all_time
         window = [edge.alias(name) for edge, name in zip(edges, (START, END))] if timed else []
@@ -123,5 +122,5 @@ class Partials(ABC):
 
 
 def real_rows() -> str:
-    """The SQL condition for rows that are in a window, which leaves out announcing rows."""
+    """Return the SQL condition for rows in a window, which excludes announcing rows."""
     return f"{quoted(END)} < timestamp_micros({AHEAD_US})"

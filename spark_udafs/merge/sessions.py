@@ -1,7 +1,7 @@
-"""Sessions merged inside Spark by our own merge: those of a bucket of groups together, since they may meet.
+"""Merge sessions inside Spark by our own merge, a bucket of groups at a time, since sessions may join.
 
-A part holds pieces of sessions (`windows.Sessions`). Pieces of a group that overlap, or that touch, are one
-session, as in Spark's own `session_window`. A stream keeps a bucket's open sessions as one table.
+A part holds pieces of sessions (`windows.Sessions`). Pieces of a group that overlap or touch are one session,
+as in Spark's own `session_window`. A stream stores a bucket's open sessions as one table.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class BucketedSessions(BucketedPartials):
         self._streaming = streaming
 
     def together(self, ends: np.ndarray) -> np.ndarray:
-        """See `BucketedPartials.together`: Spark's watermark, which decides what is late, counts in ms."""
+        """See `BucketedPartials.together`; Spark's watermark, which decides what is late, counts in ms."""
         return -(-ends // _MS) * _MS if self._streaming else np.full_like(ends, ends.max())
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`."""
         merging = SessionMerge(self.table, mode, self._gap_us)
         if mode == "complete":
-            # Sessions over all groups of a bucket hold those of its groups whole, and have Spark drop late
-            # rows, as it does for sessions even in this mode.
+            # Sessions over a bucket contain the sessions of its groups whole, and make Spark drop late rows,
+            # which it does for sessions even in this mode.
             return self.listed(rows.groupBy("__bucket", *windows), merging)
-        # The column that carries the watermark stays as it is: Spark drops late rows by it.
+        # The column that carries the watermark must not change: Spark drops late rows by it.
         return self.in_groups(rows.select(windows[0].alias("__timed"), "__bucket", "__table"), merging, mode)
 
 
@@ -63,14 +63,14 @@ class SessionMerge(BucketMerge):
         keys = [table.column(name).combine_chunks() for name in keys_of(self.schema)]
         own = GroupIndex().number(np.zeros(len(starts), np.int64), keys)
         pieces = Stretches(own, starts, ends - np.int64(self._gap_us), starts)
-        # Sessions that touch are one, as in Spark.
+        # Sessions that touch are joined, as in Spark.
         sessions, part = pieces.joined(self._gap_us)
         merged = Accumulator(self.schema)
         lengths = sessions.last + np.int64(self._gap_us) - sessions.first
         merged.merge_as(table, sessions.first[part], lengths[part])
         return merged.table()
 
-    # Spark calls both by these parameters' names.
+    # Spark passes the arguments of both by name.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Merge a micro-batch's parts into the state."""
         parts = [row["__table"] for row in rows]
@@ -81,7 +81,7 @@ class SessionMerge(BucketMerge):
         return iter(())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """Emit the sessions that are complete. A timer is stale where its session has gone on."""
+        """Emit the complete sessions. A timer is stale if its session has been extended."""
         held = self._table.get()
         if held is None:
             return iter(())

@@ -1,7 +1,7 @@
-"""Streams that run together in one query: their partial rows in one table, merged in one state.
+"""Streams that run together in one query: their partial rows are in one table, and merged in one state.
 
-Spark has one watermark for a query, and each stream closes its windows by its own. So none of Spark's is
-used: a row that announces a stream's watermark goes to each of its buckets, whose state closes what is over.
+Spark has one watermark per query, but each stream closes its windows by its own. So Spark's watermark is not
+used: a row that announces a stream's watermark goes to each of its buckets, which then close their windows.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .open_windows import OpenWindowsMerge, OpenWindowsPartials, PanesMerge, Ses
 from .partials import ACCOUNT, PROGRESS
 
 BUCKETS = 8
-"""The buckets of a stream. It never changes: a checkpoint's state is by bucket."""
+"""The number of buckets of a stream. It must never change: a checkpoint's state is stored by bucket."""
 STREAM, TABLE, FINAL = "stream", "table", "final"
-"""What is merged: the number of a stream, a table of sketches in bytes, whether its windows have closed."""
+"""The columns of merged rows: a stream's number, a serialised table of sketches, whether it is final."""
 
 _KEYS = "__stream", "__bucket", "__input"
 _NUMBERS = (*ACCOUNT, *PROGRESS)
 
 
 class StreamPart(NamedTuple):
-    """One of the streams: how its partial rows are made, and merged."""
+    """One of the streams: how its partial rows are made and merged."""
 
     partials: BucketedPartials
     merging: OpenWindowsMerge | CountMerge
@@ -63,7 +63,7 @@ _PARTS: dict[str, Callable[[pa.Schema, Any], StreamPart]] = {
     ByCount.kind: _counted,
     "session": _open_windows(SessionsMerge),
 }
-"""How streams of these kinds of windows are merged; all others are made of panes."""
+"""How streams with these kinds of windows are merged; all other windows are composed of panes."""
 
 
 def _part_of(stream: Stream) -> StreamPart:
@@ -72,7 +72,7 @@ def _part_of(stream: Stream) -> StreamPart:
 
 
 class TogetherPartials:
-    """The partial rows of streams, by their names; `schema` is their Arrow schema.
+    """The partial rows of streams, by name; `schema` is their Arrow schema.
 
     Raises `TypeError` for columns of types that Spark doesn't have.
     """
@@ -85,7 +85,7 @@ class TogetherPartials:
         self.schema = pa.schema({**kinds, **dict.fromkeys((f"__{name}" for name in _NUMBERS), pa.int64())})
 
     def batches_of(self, name: str, delta: Delta) -> Iterator[pa.RecordBatch]:
-        """The partial rows of what a worker has made of a range of offsets."""
+        """Return the partial rows of a delta."""
         for batch in self._parts[name].partials.batches_of(delta):
             inputs = batch.column("__input") if "__input" in batch.schema.names else _all("", batch.num_rows)
             own = {
@@ -98,7 +98,7 @@ class TogetherPartials:
     def announcement(
         self, name: str, account: Account, messages: int, lag: int, closed_us: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """The row that carries an account and progress; one for each bucket if a watermark is announced."""
+        """Return the row with an account and progress; one row per bucket if a watermark is announced."""
         numbers = {name: getattr(account, name) for name in ACCOUNT} | {"messages": messages, "lag": lag}
         yield self._batch(name, {f"__{one}": pa.array([number]) for one, number in numbers.items()}, 1)
         if closed_us is not None and isinstance(self._parts[name].merging, OpenWindowsMerge):
@@ -115,11 +115,11 @@ class TogetherPartials:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def merged(self, partials: DataFrame, filling: bool = False) -> DataFrame:
-        """The tables of sketches that micro-batches close, as `STREAM`, `TABLE` and `FINAL`.
+        """Return the tables of sketches that micro-batches close, as `STREAM`, `TABLE` and `FINAL`.
 
-        With `filling` also those of windows that are still open, as they are, wherever a row announces a
-        watermark. Accounts and progress are among the query's observed metrics, each behind its stream's
-        name and a colon. Raises `ValueError` for state that isn't kept in RocksDB.
+        With `filling`, also the current state of open windows whenever a row announces a watermark. Accounts
+        and progress are among the query's observed metrics, prefixed with the stream's name and a colon.
+        Raises `ValueError` if state isn't stored in RocksDB.
         """
         check_state_store(partials)
         observed = [
@@ -136,9 +136,9 @@ class TogetherPartials:
         )
 
     def table_of(self, name: str, rows: pa.Table, final: bool) -> pa.Table:
-        """A stream's windows in what was merged: closed ones if `final`, else those that fill.
+        """Return a stream's windows among merged rows: closed ones if `final`, else open ones.
 
-        Raises `DefinitionChanged` for another definition's.
+        Raises `DefinitionChanged` for windows of another definition.
         """
         schema = self._parts[name].partials.table
         mask = pc.and_(
@@ -150,7 +150,7 @@ class TogetherPartials:
 
 
 class TogetherMerge(StatefulProcessor):
-    """The open windows of one bucket of one stream, and, of windows by count, of one input partition."""
+    """The open windows of one bucket of one stream; for count windows, of one input partition as well."""
 
     def __init__(self, merges: list[OpenWindowsMerge | CountMerge], filling: bool) -> None:
         self._merges = merges
@@ -161,7 +161,7 @@ class TogetherMerge(StatefulProcessor):
         freeze_imports()
         self._state = handle.getValueState("open", "table binary, closed long")
 
-    # Spark calls it by these parameters' names.
+    # Spark passes the arguments by name.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Merge a micro-batch's parts into the state, and emit what is complete."""
         stream, *own_key = key
@@ -188,12 +188,12 @@ class TogetherMerge(StatefulProcessor):
             parts.append(table)
         if not parts:
             return
-        # Of windows that the watermark has passed no row comes: workers go by it too.
+        # Workers use the same watermark, so no more rows arrive for windows that it has passed.
         until = max(closed, *announced, EARLIEST)
         split = merging.split(joined_parts(merging.parts, parts), closed, until)
         self._keep(split.parts, until)
         yield split.closed, True
-        # All buckets are called then, so that what fills is given out whole.
+        # All buckets are called in this case, so the open windows are emitted completely.
         if self._filling and announced and split.parts.num_rows:
             yield merging.split(split.parts, until, LATEST).closed, False
 

@@ -1,9 +1,9 @@
-"""New Parquet files of a folder as a stream: each is read once, whatever ends the query in between.
+"""Stream the new Parquet files of a folder, each read once, however the query ends in between.
 
-A Python source doesn't know its query's checkpoint, so it keeps a log of its own: a small file for each step,
-which names files that were new, and is never changed. An offset is a number of steps. A step that is logged
-and that the checkpoint doesn't know is the next one, so a query reads the same files in the same
-micro-batches however often it is started.
+A Python source doesn't know its query's checkpoint, so it keeps its own log: a small file for each step,
+which lists the new files and never changes. An offset is a number of steps. If the log has a step that the
+checkpoint lacks, it becomes the next micro-batch, so a restarted query reads the same files in the same
+micro-batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STEPS = "steps"
 
 @dataclass(frozen=True)
 class Arriving:
-    """The folder where files arrive, the folder of the log, and how many files a step has at most."""
+    """The folder where files arrive, the folder of the log, and the most files that a step may have."""
 
     path: str
     log: str
@@ -37,7 +37,7 @@ class Arriving:
 
 
 class FileLog:
-    """The files that were read, step by step; several queries may read and write one.
+    """The files that were read, step by step; several queries may share a log.
 
     >>> from tempfile import mkdtemp
     >>> log = FileLog(mkdtemp())
@@ -52,13 +52,13 @@ class FileLog:
         self._steps = 0
 
     def steps(self) -> int:
-        """How many steps there are."""
+        """Return the number of steps."""
         while self._place(self._steps).exists():
             self._steps += 1
         return self._steps
 
     def files(self, first: int, end: int) -> list[str]:
-        """The files of these steps. Raises `RunError` if the log lacks one."""
+        """Return the files of these steps. Raises `RunError` if the log lacks one."""
         files: list[str] = []
         for step in range(first, end):
             try:
@@ -71,7 +71,7 @@ class FileLog:
         return files
 
     def add(self, files: Sequence[str]) -> bool:
-        """Add a step, unless somebody else has just added one."""
+        """Add a step, unless another process has just added it; returns whether it did."""
         self._folder.mkdir(parents=True, exist_ok=True)
         unfinished = self._folder / f".{uuid.uuid4().hex}"
         with unfinished.open("w") as file:
@@ -79,7 +79,7 @@ class FileLog:
             file.flush()
             os.fsync(file.fileno())
         try:
-            # Unlike renaming, this fails where the step is there already.
+            # Unlike a rename, this fails if the step exists already.
             os.link(unfinished, self._place(self.steps()))
         except FileExistsError:
             return False
@@ -104,24 +104,24 @@ class ArrivingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # What workers need; they get it with each task.
+        # Pickled to the workers with each task.
         return {"_reading": self._reading}
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first step."""
+        """Return the offset before the first step."""
         return {_STEPS: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Steps are limited where they are logged."""
+        """Return no limit: a step is limited when it is logged."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends with the files that are there now."""
+        """End the query after the files that exist now."""
         self._look()
         self._target = self._log.steps()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The next step, if there is one. Raises `RunError` if the log is shorter than the checkpoint."""
+        """Return the offset after the next step, if any. Raises `RunError` if the log is too short."""
         here = int(start[_STEPS])
         if here > self._log.steps():
             self._log.files(here - 1, here)
@@ -131,20 +131,20 @@ class ArrivingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_STEPS: min(here + 1, end)}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The last step that is logged."""
+        """Return the last logged step."""
         return {_STEPS: self._log.steps()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of the steps between."""
+        """Return the tasks of the steps between two offsets."""
         files = self._log.files(int(start[_STEPS]), int(end[_STEPS]))
         return ParquetReader(replace(self._reading, files=tuple(files))).partitions()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: what is made of one task's rows."""
+        """In a worker: read one task's rows and yield the results."""
         return ParquetReader(self._reading).read(partition)
 
     def _look(self) -> None:
-        """Log the files that are new."""
+        """Log new files."""
         while True:
             there = files_of(self._arriving.path)
             self._seen.update(self._log.files(self._known, self._log.steps()))

@@ -1,4 +1,4 @@
-"""Parquet files cut into tasks that read only the columns and row groups they need."""
+"""Split Parquet files into tasks that read only the columns and row groups they need."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from polars.selectors import by_name
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 TASK_BYTES = 64 * 1024 * 1024
-"""About how many bytes of row groups a task reads, decompressed."""
+"""About how many uncompressed bytes of row groups a task reads."""
 BATCH_ROWS = 1 << 17
 """How many rows are read at a time."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Row groups of one file that follow each other, by their numbers, and which rows of the file they hold.
+    """Consecutive row groups of one file, by number, and the rows of the file that they hold.
 
-    `bytes` are those of the columns that are read of them.
+    `bytes` is the size of the columns to read.
     """
 
     fragment: ds.ParquetFileFragment
@@ -36,7 +36,7 @@ class Piece:
         return str(self.fragment.path)
 
     def and_next(self, other: Piece) -> Piece | None:
-        """The two as one, if `other` follows in the same file."""
+        """Join the two pieces if `other` follows in the same file; otherwise return None."""
         if other.path != self.path or other.row_groups.start != self.row_groups.stop:
             return None
         row_groups = range(self.row_groups.start, other.row_groups.stop)
@@ -45,9 +45,9 @@ class Piece:
 
 
 def files_of(path: str) -> list[str]:
-    """A file, or those of a folder and the folders in it, the oldest first.
+    """Return a file, or all files in a folder and its subfolders, oldest first.
 
-    Names that begin with ``_`` or ``.`` are no rows, as in Spark. Raises `FileNotFoundError`.
+    As in Spark, names that begin with ``_`` or ``.`` are skipped. Raises `FileNotFoundError`.
     """
     address = path if "://" in path else str(Path(path.removeprefix("file:")).absolute())
     filesystem, place = FileSystem.from_uri(address)
@@ -69,9 +69,9 @@ def files_of(path: str) -> list[str]:
 
 
 def dataset_of(files: Sequence[str], columns: pa.Schema) -> ds.Dataset:
-    """The files as one dataset, with folders named ``key=value`` as columns.
+    """Return the files as one dataset, with folders named ``key=value`` as columns.
 
-    `columns` are those to be read; files that lack one have nulls there.
+    `columns` are the columns to read; a file that lacks one yields nulls.
     """
     filesystem, _ = FileSystem.from_uri(files[0])
     factory = ds.FileSystemDatasetFactory(
@@ -88,9 +88,9 @@ def dataset_of(files: Sequence[str], columns: pa.Schema) -> ds.Dataset:
 
 
 def pieces(dataset: ds.Dataset, where: ds.Expression | None, columns: Sequence[str]) -> list[Piece]:
-    """The row groups that may hold rows of interest, by the statistics in the files' footers.
+    """Return the row groups that may contain matching rows, by the statistics in the files' footers.
 
-    Their bytes are those of `columns`.
+    Their sizes count only `columns`.
     """
     pieces_ = []
     for fragment in dataset.get_fragments(filter=where):
@@ -101,9 +101,9 @@ def pieces(dataset: ds.Dataset, where: ds.Expression | None, columns: Sequence[s
 
 
 def _groups(fragment: ds.ParquetFileFragment, columns: Sequence[str]) -> Iterator[Piece]:
-    """Each row group of a file; a row counts as eight bytes at least.
+    """Return each row group of a file; a row counts as at least eight bytes.
 
-    However well rows are packed, it takes its time to work on them.
+    Processing a row takes time, however well it is compressed.
     """
     file = fragment.metadata
     paths = [file.schema.column(at).path for at in range(file.num_columns)]
@@ -118,9 +118,9 @@ def _groups(fragment: ds.ParquetFileFragment, columns: Sequence[str]) -> Iterato
 
 
 def tasks(pieces: Sequence[Piece], size: int = TASK_BYTES) -> list[tuple[Piece, ...]]:
-    """Pieces that follow each other, `size` bytes of them a task and at least one piece.
+    """Group consecutive pieces into tasks of `size` bytes, with at least one piece each.
 
-    Those of a task that follow each other in a file are put together: it is opened once for them.
+    A task's adjacent pieces of one file are joined, so that the file is opened once.
     """
     cut: list[tuple[Piece, ...]] = []
     held: list[Piece] = []
@@ -136,9 +136,9 @@ def tasks(pieces: Sequence[Piece], size: int = TASK_BYTES) -> list[tuple[Piece, 
 def batches(
     piece: Piece, schema: pa.Schema, columns: Sequence[str], where: ds.Expression | None
 ) -> Iterator[pa.RecordBatch]:
-    """A piece's rows for which `where` holds, of these columns."""
+    """Yield these columns of a piece's rows that satisfy `where`."""
     if where is None and _numbers(piece.fragment, columns):
-        # By a selector, as names alone may be patterns.
+        # A selector, because plain names may be read as patterns.
         scanned = pl.scan_parquet(piece.path, glob=False, hive_partitioning=False).select(by_name(*columns))
         rows = scanned.slice(piece.rows.start, len(piece.rows)).collect().to_arrow()
         read = rows.select(columns).to_batches(max_chunksize=BATCH_ROWS)
@@ -153,10 +153,9 @@ def batches(
 
 
 def _numbers(fragment: ds.ParquetFileFragment, columns: Sequence[str]) -> bool:
-    """Whether these are columns of numbers in a file of this machine.
+    """Whether these are numeric columns of a local file.
 
-    Polars and Arrow mean the same by numbers, so that it makes no difference who reads them but in time:
-    Polars takes two thirds of Arrow's for Snappy's blocks.
+    Polars and Arrow read numbers alike, but Polars decompresses Snappy in two thirds of Arrow's time.
     """
     if not isinstance(fragment.filesystem, LocalFileSystem):
         return False

@@ -1,4 +1,4 @@
-"""What is read of Parquet files, and the tasks of it, as Spark's data sources have them."""
+"""A planned read of Parquet files and its tasks, for Spark's data sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .files import Piece, batches, dataset_of, pieces, tasks
 
 @dataclass(frozen=True)
 class PlannedRead:
-    """Which files are read, which columns of them (in the types that `work` takes), and which rows."""
+    """The files, columns (in the types that `work` accepts) and rows to read."""
 
     files: tuple[str, ...]
     columns: pa.Schema
@@ -27,20 +27,20 @@ class PlannedRead:
 
 @dataclass(frozen=True)
 class Pieces(InputPartition):
-    """One task: row groups, and the schema of the dataset that they belong to."""
+    """One task: row groups, and the schema of their dataset."""
 
     pieces: tuple[Piece, ...]
     schema: pa.Schema
 
 
 class ParquetReader(DataSourceReader):
-    """Cuts the files into tasks, and reads one."""
+    """Splits the files into tasks, and reads them."""
 
     def __init__(self, reading: PlannedRead) -> None:
         self._reading = reading
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Tasks of row groups that may hold rows of interest; at least one, which may have none."""
+        """Return tasks for row groups that may contain matching rows; at least one, which may be empty."""
         freeze_imports()
         reading = self._reading
         if not reading.files:
@@ -50,7 +50,7 @@ class ParquetReader(DataSourceReader):
         return [Pieces(part, dataset.schema) for part in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: what is made of one task's rows."""
+        """In a worker: read one task's rows and yield the results."""
         assert isinstance(partition, Pieces)
         reading = self._reading
 

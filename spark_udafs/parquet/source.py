@@ -1,4 +1,4 @@
-"""``streamgauge-parquet``: tasks read row groups and hand Spark what is made of them."""
+"""``streamgauge-parquet``: tasks read row groups, process them and return the results to Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "streamgauge-parquet"
 
 
 class ParquetSource(DataSource):
-    """Parquet files, given to Spark as what a reading makes of them."""
+    """Parquet files as the results of a `PlannedRead`."""
 
     label = NAME
     reading: PlannedRead
@@ -25,27 +25,27 @@ class ParquetSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return cls.label
 
     def schema(self) -> StructType:
-        """The columns that the reading gives."""
+        """The columns that the read returns."""
         freeze_imports()
         return from_arrow_schema(self.reading.out)
 
-    # Spark calls both by the parameter's name.
+    # Spark passes the argument of both by name.
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         return ParquetReader(self.reading)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For ``spark.readStream``, of files that arrive."""
+        """For ``spark.readStream`` on arriving files."""
         assert self.arriving is not None
         return ArrivingReader(self.reading, self.arriving)
 
 
 def bound(reading: PlannedRead, arriving: Arriving | None = None) -> type[ParquetSource]:
-    """A source for one reading, under a name of its own; it travels in the class, as `kafka.source.bound`."""
+    """Return a source for one read under its own name; the class carries the read (`kafka.source.bound`)."""
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
     members: dict[str, Any] = {"label": label, "reading": reading, "arriving": arriving}
     return type(ParquetSource.__name__, (ParquetSource,), members)

@@ -1,13 +1,13 @@
-"""The rows of a batch DataFrame through Python workers, in Arrow batches that are written whole.
+"""Send the rows of a batch DataFrame through Python workers in whole Arrow batches.
 
-`DataFrame.mapInArrow` measures after each row how many bytes its batch has come to, for the sake of
-``spark.sql.execution.arrow.maxBytesPerBatch``, which costs several times what writing the row does: 0.8 µs of
-a core for a row of four numbers, and 0.1 µs where Spark writes Arrow batches without asking, as it does to
-collect a DataFrame. So it writes such batches, and Python reads them. What Python makes of them comes back
-row by row, which is nothing where one row is made of many.
+`DataFrame.mapInArrow` measures the size of its batch after each row, because of
+``spark.sql.execution.arrow.maxBytesPerBatch``. This costs several times as much as writing the row: 0.8 µs of
+CPU time for a row of four numbers, against 0.1 µs when Spark writes Arrow batches without measuring, as it
+does to collect a DataFrame. So this module has Spark write such batches, which Python reads. The results
+come back row by row, which costs little if many rows become one.
 
-That needs an RDD of the rows, and gives one. Where it can't be had without running a job (after a shuffle,
-which Spark plans again while it runs), in a stream, and over Spark Connect, `mapInArrow` takes the rows.
+This needs an RDD of the rows, and returns one. If that can't be created without running a job (after a
+shuffle, because Spark replans while it runs), and for streams and Spark Connect, `mapInArrow` is used.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from pyspark.sql.utils import is_remote
 from ..arrow_schemas import schema_in_arrow
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a worker makes of the batches of one task."""
+"""A worker's function over the batches of one task."""
 
 _ROWS, _ROWS_OF_TEXT = 1 << 15, 1 << 12
-"""How many rows a batch has at most: of values of one size, and of texts, which may be long."""
+"""The most rows in a batch: of fixed-size values, and of strings, which may be long."""
 _SIMPLE = (spark.NumericType, spark.BooleanType, spark.DatetimeType, spark.StringType)
-"""What has no parts; those of a list, or a binary value, may be so long that bytes must be counted."""
+"""Types of bounded size; lists and binary values can be so long that bytes must be counted."""
 _IN_MEMORY = "InMemoryTableScanExec"
 _HEAD = 10_000
 _NATIVE_GROUPS = 128
-"""So many groups Catalyst keeps in a hash table; of more it sorts the rows."""
+"""Up to this many groups, Catalyst uses a hash table; with more, it sorts the rows."""
 _ROWS_OF_GROUP = 1_000
-"""From so many rows of a group in each task on, making partial sketches in Python is the quicker way."""
+"""From this many rows per group and task on, partial sketches are faster in Python."""
 
 
 def through_workers(rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    """What `work` makes of the rows, in a task of where they are; `schema` is that of its batches."""
+    """Apply `work` to the rows in the tasks that hold them; `schema` is the schema of its results."""
     columns = from_arrow_schema(schema)
     written = _batches_of(rows) if _written_whole(rows) else None
     if written is None:
@@ -61,7 +61,7 @@ def through_workers(rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame
 
 
 def _batches_of(rows: DataFrame) -> Any:
-    """Spark's RDD of the rows in Arrow batches; None where it takes other arguments, as in 4.1."""
+    """Return Spark's RDD of the rows in Arrow batches; None if the method's arguments differ, as in 4.1."""
     long = any(isinstance(kind, spark.StringType) for kind in _kinds(rows))
     try:
         return cast(Any, rows)._jdf.toArrowBatchRdd(_ROWS_OF_TEXT if long else _ROWS, "UTC", False, False)
@@ -72,10 +72,10 @@ def _batches_of(rows: DataFrame) -> Any:
 
 
 def quicker_in_python(keys: DataFrame) -> bool:
-    """Whether sketches by these keys, which Catalyst could make as well, are sooner made by Python workers.
+    """Whether Python workers make sketches by these keys faster than Catalyst, which could make them as well.
 
-    That is so of many rows in memory in hundreds or thousands of groups. How many there are is estimated by
-    the first ten thousand rows; other DataFrames aren't looked at, since that might take long.
+    They do for many cached rows in hundreds or thousands of groups. The number of groups is estimated from
+    the first ten thousand rows; DataFrames that are not in memory are not sampled, which might take long.
     """
     scans = _scans(keys)
     if scans is None or len(scans) != 1 or not _in_memory(scans[0]):
@@ -92,7 +92,7 @@ def quicker_in_python(keys: DataFrame) -> bool:
 
 
 def _written_whole(rows: DataFrame) -> bool:
-    """Whether batches of the rows can be had without a job, and are of a size that is known about."""
+    """Whether batches of the rows are available without a job and of predictable size."""
     return all(isinstance(kind, _SIMPLE) for kind in _kinds(rows)) and _scans(rows) is not None
 
 
@@ -101,7 +101,7 @@ def _kinds(rows: DataFrame) -> list[spark.DataType]:
 
 
 def _scans(rows: DataFrame) -> list[Any] | None:
-    """Where the rows come from in the plan; None where it isn't certain that to prepare it starts no job."""
+    """Return the plan's leaves, which produce the rows; None if preparing the plan might start a job."""
     if rows.isStreaming or is_remote():
         return None
     return _leaves(cast(Any, rows)._jdf.queryExecution().executedPlan())
@@ -110,10 +110,10 @@ def _scans(rows: DataFrame) -> list[Any] | None:
 def _leaves(plan: Any) -> list[Any] | None:
     kind = plan.getClass().getSimpleName()
     if kind == "AdaptiveSparkPlanExec":
-        # It plans again what has been shuffled, and so runs that; rows in memory it only looks up.
+        # This node replans after a shuffle, and so runs it; it only looks up cached rows.
         nodes = _leaves(plan.initialPlan())
         return nodes if nodes and all(map(_in_memory, nodes)) else None
-    # Observed metrics would never be reported: Spark looks for it in the plan of the query that has run.
+    # Observed metrics would get lost, because Spark looks for this node in the plan of the query that ran.
     if "Exchange" in kind or kind == "CollectMetricsExec" or not plan.subqueries().isEmpty():
         return None
     if kind == _IN_MEMORY and not _in_memory(plan):
@@ -126,14 +126,14 @@ def _leaves(plan: Any) -> list[Any] | None:
 
 
 def _in_memory(scan: Any) -> bool:
-    """Whether it reads rows that are cached already."""
+    """Whether the scan reads rows that are already cached."""
     if scan.getClass().getSimpleName() != _IN_MEMORY:
         return False
     return bool(scan.relation().cacheBuilder().isCachedColumnBuffersLoaded())
 
 
 def _long_enough(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Short batches joined, as what is done with one costs something for each."""
+    """Join short batches, because processing has a fixed cost per batch."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -1,9 +1,9 @@
 """The program that Spark starts as Python: ``python -IS preload_client.py socket …`` and its arguments.
 
-A module that Spark runs is left to the process that has loaded it (`preload_server`), if that answers; this
-one hands over its standard streams and ends as that one does. All else, and what isn't accepted, becomes
-Python itself. Only the standard library is there, of which this loads little; what a request is like, and the
-name of our daemon, it shares with `worker_server` and `python_launcher`, which it can't import.
+If the process with preloaded modules (`preload_server`) answers, it runs Spark's module; this program passes
+it the standard streams and exits with its exit code. For anything else, and if the server declines, this
+process becomes Python itself. It can only import the standard library, of which it loads little; the request
+format and the name of our daemon are repeated here from `worker_server` and `python_launcher`.
 """
 
 import json
@@ -18,9 +18,9 @@ _OURS = ("pyspark.", _OUR_DAEMON)
 
 
 def without_zips(path: str) -> str:
-    """A path of modules without PySpark's zips and Spark's jar, which the interpreter's own packages replace.
+    """Remove PySpark's zips and Spark's jar from a module path; the interpreter's own packages replace them.
 
-    Python compiles what is in a zip for each process again, and reads a jar's list of files.
+    Every process would compile the modules in a zip again, and read a jar's list of files.
 
     >>> without_zips("/s/python/lib/pyspark.zip:/s/python/lib/py4j-0.1-src.zip:/s/jars/spark-core_2.jar:/own")
     '/own'
@@ -36,7 +36,7 @@ def _is_path_of_spark(path: str) -> bool:
 
 
 def exit_code(server: str, arguments: list[str]) -> int | None:
-    """How a process of the server ended that ran a module; None if there is none that would."""
+    """Run a module in a process of the server and return its exit code; None if the server doesn't."""
     if arguments[:1] != ["-m"] or not arguments[1].startswith(_OURS):
         return None
     request: dict[str, object] = {"arguments": arguments[1:], "environment": dict(os.environ)}
@@ -57,7 +57,7 @@ def exit_code(server: str, arguments: list[str]) -> int | None:
 
 
 def main(server: str, python: str, arguments: list[str]) -> None:
-    """Have it run, or become it."""
+    """Have the server run the module, or become Python and run it."""
     if arguments[:2] == ["-m", _DAEMON]:
         arguments[1] = _OUR_DAEMON
     os.environ["PYTHONPATH"] = without_zips(os.environ.get("PYTHONPATH", ""))

@@ -1,9 +1,9 @@
-"""Spark's Python daemon with what our tasks run loaded: each worker that it forks begins at once.
+"""Spark's Python daemon with our modules preloaded, so that forked workers start immediately.
 
-Spark forks its Python workers from a daemon, one for each kind of work, and each of them would load the same
-modules again: a second of a core, dozens of times at the start of a few queries. `session` names this module
-in place of ``pyspark.daemon``: workers of its sessions have this package. Polars is not loaded
-here, whose threads don't survive a fork.
+Spark forks its Python workers from a daemon for each kind of work, and each worker would load the same
+modules again: a second of CPU time, dozens of times at the start of a few queries. `session` configures this
+module in place of ``pyspark.daemon``, because workers of its sessions have this package. It doesn't load
+Polars, whose threads don't survive a fork.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SOURCE, _MERGE = "streamgauge.spark_udafs.kafka.source", "streamgauge.spark_uda
 
 
 def main(kind: str) -> None:
-    """Load what workers of a kind run, and fork them until Spark ends it."""
+    """Load the modules for workers of this kind, and fork workers until Spark ends the daemon."""
     if kind != _LOOKS_UP_ONLY:
         for module in (kind, _SOURCE, *([_MERGE] if kind == _TASKS else ())):
             importlib.import_module(module)
         gc.freeze()
         import numpy
 
-        os.register_at_fork(after_in_child=numpy.random.seed)  # or users' functions would draw alike in all
+        os.register_at_fork(after_in_child=numpy.random.seed)  # or all workers would draw the same numbers
     manager()
 
 

@@ -1,9 +1,9 @@
 """The program that a local Spark starts as Python: this interpreter, with less to load.
 
-Spark puts PySpark's zip before all else on the path of modules, where Python compiles each module again for
-each process: half a second of a core, a dozen times at the start of a few queries. And the processes that
-plan queries of Python data sources it forks from a daemon that has loaded nothing, whatever its settings say.
-Most of them are forked from one process that has loaded everything once (`preload_server`).
+Spark puts PySpark's zip first on the module path, so each Python process compiles the modules in it again:
+half a second of CPU time, a dozen times at the start of a few queries. And it forks the processes that plan
+queries of Python data sources from a daemon without preloaded modules, whatever its settings. With this
+program, most of them are forked from one process that has loaded everything once (`preload_server`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DAEMON = "streamgauge.spark_udafs.session.preloaded_daemon"
 
 
 def starts_quickly() -> bool:
-    """Whether the interpreter has PySpark among its own packages, where it is compiled already."""
+    """Whether PySpark is installed in the interpreter's own packages, where it is already compiled."""
     import pyspark
 
     installed = Path(pyspark.__file__).parents[1].name in ("site-packages", "dist-packages")
@@ -34,7 +34,7 @@ def starts_quickly() -> bool:
 
 @cache
 def quick_python() -> str:
-    """The program, which is there as long as this process."""
+    """Return the path of the program, which exists as long as this process."""
     program = _folder() / "python"
     client = Path(__file__).with_name("preload_client.py")
     python, client_file, socket = (shlex.quote(str(one)) for one in (sys.executable, client, server_socket()))
@@ -44,7 +44,7 @@ def quick_python() -> str:
 
 
 def server_socket() -> str:
-    """The name of the socket on which this process's `preload_server` listens."""
+    """Return the name of the socket on which this process's `preload_server` listens."""
     return str(_folder() / "server")
 
 

@@ -1,4 +1,4 @@
-"""The interpreter of Spark's Python workers: one that can't run this package is noticed before a query is."""
+"""Check before a query that the interpreter of Spark's Python workers can run this package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REASONS = re.compile(
     r"Cannot run program \"[^\"]*\"|No module named '[^']*'|\S+ must be installed; however, it was not found"
     r"|PYTHON_VERSION_MISMATCH\][^\n]*"
 )
-"""Where in Spark's traceback it says why a worker doesn't run."""
+"""Matches the reason in Spark's traceback why a worker doesn't run."""
 _ADVICE = (
     f"make an archive with `{_PACKAGE} pack environment.tar.gz` and the session with "
     f'{_PACKAGE}.spark.session(master=…, archive="environment.tar.gz"), or install {_PACKAGE} on all '
@@ -39,15 +39,15 @@ class WorkerPythonError(StreamgaugeError, RuntimeError):
 def check_worker_python(spark: SparkSession, plans: bool = True) -> None:
     """Raise `WorkerPythonError` if Spark's Python workers can't run this package.
 
-    Without this Spark fails in each task, with a hundred lines that don't say what to set. On a cluster one
-    small task finds out, once for each application; `plans` says that Spark plans a Python data source, for
-    which it starts the workers' interpreter on the driver too. A Spark Connect server's is not checked.
+    Without this check Spark fails in each task, with a hundred lines that don't say what to set. On a cluster
+    one small task per application finds out. `plans` means that Spark plans a Python data source, for which
+    it starts the workers' interpreter on the driver as well. A Spark Connect server is not checked.
     """
     if is_remote() or type(spark).__module__.startswith("pyspark.sql.connect"):
         return
     context = spark.sparkContext
     program, local = context.pythonExec, bool(local_threads(context.master or "local"))
-    # As the driver's JVM looks it up.
+    # The driver's JVM resolves it the same way.
     path = shutil.which(program, path=cast(Any, context)._jvm.System.getenv("PATH"))
     here = path == sys.executable or (path is not None and _has_package(path))
     if local and path is not None and not here:
@@ -72,12 +72,12 @@ def check_worker_python(spark: SparkSession, plans: bool = True) -> None:
 def _has_package(path: str) -> bool:
     look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({_PACKAGE!r}) is None)"
     try:
-        # Not in this folder, where a checkout may lie that workers elsewhere don't see.
+        # Not in this folder: a checkout here may not be visible to workers elsewhere.
         done = subprocess.run(
             [path, "-c", look], timeout=_SECONDS, capture_output=True, cwd=Path(path).parent
         )
     except (OSError, subprocess.TimeoutExpired):
-        return True  # Spark says itself what doesn't run
+        return True  # Spark itself reports what doesn't run
     return done.returncode == 0
 
 
@@ -85,14 +85,14 @@ _problems: dict[str, str | None] = {}
 
 
 def _problem_of(spark: SparkSession, application: str) -> str | None:
-    """What keeps an executor's Python worker from running this package; None if nothing does."""
+    """Return what keeps an executor's Python worker from running this package; None if nothing does."""
     if application not in _problems:
         _problems[application] = _probe(spark)
     return _problems[application]
 
 
 def _probe(spark: SparkSession) -> str | None:
-    # A function of no module is pickled whole; by its name, only a worker with the package could load it.
+    # A function without a module is pickled whole; only a worker with the package could load it by name.
     version = types.FunctionType(_version.__code__, {"__builtins__": __builtins__}, "version")
     version.__module__ = "__main__"
     try:

@@ -71,7 +71,7 @@ class SketchesToTable:
             rows.limit(0).write.mode("ignore").saveAsTable(self._table)
         there = spark.table(self._table)
         if DEFINED not in there.columns:
-            # Made by hand.
+            # Created by the user.
             rows = rows.drop(DEFINED)
         if not is_described(there):
             there = self._described(there, rows, windows.schema)
@@ -89,7 +89,7 @@ class SketchesToTable:
         rows.select(*map(quoted, there.columns)).write.insertInto(self._table)
 
     def _described(self, there: DataFrame, rows: DataFrame, schema: pa.Schema) -> DataFrame:
-        """The sink's table with comments that define its columns, if it is empty and has those of `rows`.
+        """Add comments that define the columns to the sink's table if it is empty and has those of `rows`.
 
         Raises `ValueError` for a catalog without comments.
         """
@@ -110,7 +110,7 @@ class SketchesToTable:
         return commented
 
     def _check_batch(self, there: DataFrame) -> None:
-        """Raise `SketchError` for a table that was made for the other way of writing."""
+        """Raise `SketchError` for a table that was created for the other way of writing."""
         if self.once == (BATCH in there.columns):
             return
         problem = "has no column" if self.once else "was made for batches that come once: it has a column"
@@ -134,7 +134,7 @@ class SketchesToTable:
                 )
 
     def _merge(self, rows: DataFrame, table: pa.Table) -> None:
-        # The rows must be named after the columns' own table, which has the sink's name here.
+        # The condition names the target table's columns with the sink's name.
         merging = rows.alias("rows").mergeInto(self._table, _same(self._table, "rows", table))
         try:
             merging.whenMatched().updateAll().whenNotMatched().insertAll().merge()
@@ -149,21 +149,21 @@ class SketchesToTable:
 
 
 def _in_order(table: DataFrame, columns: list[str]) -> DataFrame:
-    """A table in the order of these columns, if it has just them: partitions come last in some formats."""
+    """Reorder a table's columns if it has exactly these; some formats put partition columns last."""
     return table.select(*map(quoted, columns)) if set(table.columns) == set(columns) else table
 
 
 def _shape(frame: DataFrame) -> dict[str, object]:
-    """The types of the columns; whole numbers are of one, since some formats have fewer of them."""
+    """Return the columns' types, with one type for all integers, since some formats have fewer of them."""
     types = {field.name: field.dataType for field in frame.schema}
     return {name: LongType() if isinstance(kind, IntegralType) else kind for name, kind in types.items()}
 
 
 def _same(there: str, rows: str, table: pa.Table) -> Column:
-    """The condition that a table's row is of the window and keys of one of these; nulls are a key like any.
+    """Return the condition that a table's row has the window and keys of a new row; null equals null.
 
-    The first and the last start of these windows follow from that. They are said all the same, as a format
-    that knows what is in its files then reads only those of that time.
+    It also names the first and the last start of these windows. That is redundant, but lets a format with
+    file statistics read only the files from that time.
     """
     windows, within = declared_windows(table.schema), F.lit(True)
     times = [] if windows is not None and windows.all_time else [START, END]

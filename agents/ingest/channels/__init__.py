@@ -1,1 +1,1 @@
-"""What keeps messages between a source and a sink; `registry.CHANNELS` lists them."""
+"""Buffers between a source and a sink; `registry.CHANNELS` lists them."""

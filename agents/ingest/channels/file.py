@@ -1,10 +1,10 @@
-"""Messages in files between a source and a sink: a write-ahead log, on the disk before a source is answered.
+"""A write-ahead log in files between a source and a sink, on disk before a source gets its acknowledgement.
 
-A segment is a file of records, each a frame of 16 bytes (its magic number, the payload's length and CRC-32C,
-the number of messages) and the payload: what `_encode` says of a batch. A segment begins with the positions
-of all sources, and a record carries those of its batch: so the newest segment knows how far the sources are,
-and a message is in the log exactly if its source's position is. Where the sink is goes with the sink's own
-commit.
+A segment is a file of records, each a frame of 16 bytes (a magic number, the payload's length and CRC-32C,
+the number of messages) and the payload, a batch encoded by `_encode`. A segment begins with the positions of
+all sources, and a record carries the positions of its batch: so the newest segment has the sources'
+positions, and a message is in the log exactly if its source's position is. The sink's position is part of the
+sink's own commit.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ _MAGIC = 0x53475731
 _SEGMENT_BYTES = 64 * 1024 * 1024
 _CHECK_SECONDS = 0.1
 _READER = "log"
-"""The part of a sink's positions that says how far this log is read."""
+"""The part of a sink's positions with the position in this log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteAheadLog:
-    """A folder of at most about `max_bytes` of messages; its own by the channel's name unless `folder` is
-    said.
+    """A folder with at most about `max_bytes` of messages; by default one named after the channel.
 
     While it, or the disk, is full, sources wait.
     """
@@ -62,7 +61,7 @@ class WriteAheadLog:
 
 
 class FileChannel:
-    """A `Channel` in a folder, of one agent at a time. Raises `IngestError` for one that can't be used."""
+    """A `Channel` in a folder, for one agent at a time. Raises `IngestError` if it can't be used."""
 
     durable = True
 
@@ -92,7 +91,7 @@ class FileChannel:
             raise
 
     def _recover(self) -> None:
-        """Cut off what a death has left half written, and read how far the sources are."""
+        """Cut off records that a crash left half-written, and read the sources' positions."""
         numbers = self.segments()
         if numbers:
             last = numbers[-1]
@@ -111,13 +110,13 @@ class FileChannel:
                 return
             path.unlink()
             if len(numbers) > 1:
-                # It was just begun: the one before it has the positions.
+                # It was just begun, so the previous segment has the positions.
                 return self._recover()
-        # A folder that was emptied must not begin with numbers that a sink has seen.
+        # After a folder was emptied, segment numbers must not repeat ones that a sink has seen.
         self._begin(numbers[-1] + 1 if numbers else int(time.time()))
 
     def _begin(self, number: int) -> None:
-        """A new segment, which begins with all positions."""
+        """Begin a new segment with all positions."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -181,7 +180,7 @@ class FileChannel:
         time.sleep(_CHECK_SECONDS * 5)
 
     def sync(self) -> None:
-        """What was written survives from now on."""
+        """Make everything written durable."""
         with self.changed:
             os.fsync(self._file)
             self.synced = (self._number, self._written)
@@ -190,21 +189,21 @@ class FileChannel:
     # Reading
 
     def segments(self) -> list[int]:
-        """The numbers of the segments there are."""
+        """Return the numbers of the existing segments."""
         return sorted(int(path.stem) for path in self.folder.glob("*.wal") if path.stem.isdigit())
 
     def path(self, number: int) -> Path:
-        """A segment's file."""
+        """Return a segment's file."""
         return self.folder / f"{number:012}.wal"
 
     def bytes_kept(self) -> int:
-        """The size of all segments."""
+        """Return the size of all segments."""
         return sum(self.path(number).stat().st_size for number in self.segments())
 
     def records(self, number: int, offset: int, torn: bool = False) -> Iterator[_Record]:
-        """The records of a segment from an offset on.
+        """Yield the records of a segment from an offset on.
 
-        Raises `IngestError` for a damaged one; with `torn`, the last one may be half written.
+        Raises `IngestError` for a damaged record; with `torn`, the last one may be half-written.
         """
         path = self.path(number)
         with path.open("rb") as file:
@@ -216,7 +215,7 @@ class FileChannel:
                 magic, length, crc, count = _FRAME.unpack(frame) if whole else (0, 0, 0, 0)
                 payload = file.read(length) if magic == _MAGIC else b""
                 if magic != _MAGIC or len(payload) != length or crc32c.crc32c(payload) != crc:
-                    # Behind what was being written nothing can follow.
+                    # Nothing can follow the record that was being written.
                     if torn and (
                         not whole or offset + _FRAME.size + length >= size or not frame.strip(b"\0")
                     ):
@@ -316,7 +315,7 @@ class _Exit:
 
     def _next(self, synced: tuple[int, int]) -> Batch | None:
         number, _ = self._at
-        if not self._channel.path(number).exists():  # it was damaged, and deleted
+        if not self._channel.path(number).exists():  # it was damaged and deleted
             self._at = (min(one for one in self._channel.segments() if one > number), 0)
             return None
         record = next(self._records, None)
@@ -350,7 +349,7 @@ class _Exit:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record: the fields of its batch, if it has one, and the positions that it carries, by owner."""
+    """A record: the fields of its batch, if any, and the positions that it carries, by owner."""
 
     batch: dict[str, Any] | None
     positions: Mapping[str, Mapping[str, Any]]
@@ -359,8 +358,9 @@ class _Record:
 
 
 def _encode(batch: Batch | None, positions: Mapping[str, Any]) -> bytes:
-    """JSON of what is not bytes, behind its length; then the lengths of all messages, keys, dead lines; then
-    them.
+    """Encode a record: the length and JSON of everything but bytes; then the lengths of all messages, keys
+    and
+    dead lines; then their bytes.
     """
     if batch is None:
         meta: dict[str, Any] = {"positions": positions}

@@ -1,4 +1,4 @@
-"""Messages in memory between a source and a sink: fast, bounded, and lost with the process."""
+"""A memory buffer between a source and a sink: fast, bounded, and lost with the process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LOST = "lost at the end"
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBuffer:
-    """Up to `capacity` messages, a batch more at most.
+    """Up to `capacity` messages, exceeded by at most one batch.
 
-    A source may go on before the sink has its messages: it is told that they were delivered. While the
-    channel is full, a source waits, or with ``when_full="drop"`` its messages are dropped. What is in it when
-    the agent ends goes on to the sink for some seconds; the rest is dropped, and counted.
+    A source may continue before the sink has its messages: they are confirmed immediately. While the channel
+    is full, a source waits, or with ``when_full="drop"`` its messages are dropped. When the agent ends, the
+    remaining messages are passed to the sink for some seconds; the rest is dropped and counted.
     """
 
     capacity: int = 100_000
@@ -76,36 +76,36 @@ class MemoryChannel:
             self._held = 0
 
     def put(self, batch: Batch) -> None:
-        """Take a batch in, or drop it."""
+        """Accept a batch, or drop it."""
         count = len(batch) + len(batch.dead)
         with self._changed:
             while self._held >= self._settings.capacity:
                 if self._settings.when_full == "drop":
                     return self._lose(FULL, count)
                 if self._place.stopping():
-                    break  # what was read goes in all the same: there is no more to come
+                    break  # accept what was read in any case: no more will come
                 self._changed.wait(_CHECK_SECONDS)
-            # What its source waits for is done; what was dropped on the way is counted there.
+            # The source needn't wait any longer, and has counted the messages dropped on the way.
             self._batches.append(batch.alone())
             self._held += count
             self._changed.notify_all()
 
     def take(self, seconds: float) -> Batch | None:
-        """The next batch; it is held until `delivered`."""
+        """Return the next batch, which the channel holds until `delivered`."""
         with self._changed:
             if not self._batches:
                 self._changed.wait(seconds)
             return self._batches.popleft() if self._batches else None
 
     def delivered(self, batch: Batch) -> None:
-        """A batch has reached the sink."""
+        """Release a batch that has reached the sink."""
         with self._changed:
             self._held -= len(batch) + len(batch.dead)
             self._changed.notify_all()
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to take."""
+        """Whether the channel is empty."""
         return not self._batches
 
     def _lose(self, reason: str, count: int) -> None:

@@ -1,1 +1,1 @@
-"""What an agent does to messages on their way; `registry.INTERCEPTORS` lists them."""
+"""Transformations of messages in an agent; `registry.INTERCEPTORS` lists them."""

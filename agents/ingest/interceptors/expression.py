@@ -1,4 +1,4 @@
-"""A Polars expression over messages: which to keep, what to make of them, and their keys."""
+"""Filter and transform messages, and compute their keys, by Polars expressions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NOT_TEXT = "not UTF-8 text, which the expression is about"
 
 @dataclass(frozen=True, kw_only=True)
 class Expression:
-    """Expressions as Polars' SQL has them, over the column `value`, the message as text.
+    """Expressions in Polars' SQL over the column `value`, the message as text.
 
-    `filter` keeps messages for which it is true and drops the others, `value` is sent in the message's place,
-    and `key` is its key. Messages that aren't UTF-8, and those for which an expression can't be computed or
-    `value` is null, are dead letters.
+    `filter` keeps messages for which it is true and drops the others, `value` replaces the message, and `key`
+    is its key. Messages that aren't UTF-8, or for which an expression can't be computed or `value` is null,
+    become dead letters.
     """
 
     filter: str = ""
@@ -57,7 +57,7 @@ class Expression:
 
 
 def _checked(name: str, text: str) -> pl.Expr:
-    """An expression that gives what it must. Raises `ValueError` for another text."""
+    """Parse an expression with the required type. Raises `ValueError` for other text."""
     try:
         expression = pl.sql_expr(text)
         kind = pl.LazyFrame(schema={"value": pl.String}).select(expression).collect_schema().dtypes()[0]
@@ -72,7 +72,7 @@ def _checked(name: str, text: str) -> pl.Expr:
 
 
 def _as_text(batch: Batch) -> tuple[Batch, pl.Series]:
-    """The messages that are text, and their texts."""
+    """Return the messages that are valid text, and their texts."""
     array = batch.to_arrow()
     try:
         return batch, pl.Series(array.cast(pa.large_string()))

@@ -1,4 +1,4 @@
-"""Messages that match a regular expression, or those that don't."""
+"""Keep messages that match a regular expression, or those that don't."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ REASON = "filter"
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Keeps messages in which `regex` (RE2's) finds something; with `exclude`, the others.
+    """Keeps messages in which `regex` (RE2 syntax) matches; with `exclude`, the others.
 
-    The rest is dropped, and counted as such.
+    All other messages are dropped, and counted as dropped.
     """
 
     regex: str

@@ -1,4 +1,4 @@
-"""Headers for all messages: when they were read, on which machine, or what the configuration says."""
+"""Add headers to all messages: the time of reading, the machine's name, or configured values."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Static:
 
 
 def with_header(batch: Batch, name: str, value: str) -> Batch:
-    """A batch with a header more.
+    """Add a header to a batch.
 
     >>> with_header(Batch.of([b"a"]), "env", "test").headers
     [('env', b'test')]

@@ -1,4 +1,4 @@
-"""Standard output: to see what an agent would send."""
+"""Standard output, to see what an agent would send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .file import lines
 
 @dataclass(frozen=True, kw_only=True)
 class Console:
-    """Messages as lines; escaped where standard output is a terminal, and as they are where it is not."""
+    """Messages as lines; escaped if standard output is a terminal, and unchanged otherwise."""
 
     def open(self, place: Place) -> ConsoleSink:
         """See `SinkSettings`."""

@@ -1,4 +1,4 @@
-"""A file of lines, at least once: for trying out, and for what Kafka isn't needed for."""
+"""A file of lines, written at least once: for trials, and for uses that don't need Kafka."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PAUSE_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class LineFile:
-    """Messages are appended to the file `path`, each a line; dead letters to the same name with ``.dead``.
+    """Messages are appended to the file `path`, one per line; dead letters to the same name with ``.dead``.
 
-    The bytes are on the disk before the source's position is. An agent that is killed in between writes the
-    last lines again.
+    The bytes are on disk before the source's position is stored. An agent that is killed in between writes
+    the last lines again.
     """
 
     path: str
@@ -40,7 +40,7 @@ class LineFile:
 
 
 class FileSink:
-    """A `Sink` that appends to a file. Raises `IngestError` for one that can't be written."""
+    """A `Sink` that appends to a file. Raises `IngestError` for a file that can't be written."""
 
     def __init__(self, path: Path, place: Place) -> None:
         self._path, self._place = path, place
@@ -78,7 +78,7 @@ class FileSink:
         os.close(self._file)
 
     def _append(self, descriptor: int, path: Path, text: bytes) -> None:
-        """Write it all, or wait until the disk has room for it."""
+        """Write all bytes, waiting until the disk has room for them."""
         begin, warned = os.fstat(descriptor).st_size, False
         while True:
             try:
@@ -99,7 +99,7 @@ class FileSink:
 
 
 def lines(batch: Batch) -> bytes:
-    r"""A batch's messages, each with a newline.
+    r"""Return a batch's messages, each with a newline.
 
     >>> lines(Batch.of([b"one", b"two"]))
     b'one\ntwo\n'

@@ -28,18 +28,18 @@ from ..kafka_positions import CLAIM, COUNT, TOPIC, KafkaPositions
 
 _ANSWER_SECONDS = 10.0
 _TRANSACTION_MS = 60_000
-"""How long an agent that is killed within a transaction holds up readers, unless a new one of its name
+"""How long an agent that is killed during a transaction blocks readers, unless an agent of the same name
 starts.
 """
 _MESSAGES = 1_000_000
 _QUEUE_KB = 512 * 1024
-"""The library's queue never fills: an agent's transactions are smaller."""
+"""The size of the library's queue, which never fills, because an agent's transactions are smaller."""
 _OVERHEAD = 256
-"""Bytes of a record batch besides a message's own, without its headers."""
+"""The overhead of a record batch in bytes, besides a message's own bytes, without headers."""
 _TOPIC_LIMIT = 1_048_588
-"""What topics take unless they are set otherwise."""
+"""Kafka's default limit of a topic's messages, in bytes."""
 _LETTER = 100_000
-"""Bytes that a dead letter shows of a line that is too long."""
+"""The number of bytes of an oversized line that a dead letter contains."""
 _CLAIM_SECONDS = 2.0
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
@@ -50,9 +50,9 @@ class KafkaTopic:
     """A topic.
 
     It is created with `partitions` if missing. Messages that can't be sent go to the topic `dead_letters`,
-    created when needed. The messages of a stream, such as a file, go to one partition and stay in
-    order there; with ``order="none"`` those of each batch to the next one, and by their keys if they have
-    any. `config` are librdkafka's settings.
+    created when needed. The messages of a stream, such as a file, go to one partition and stay in order; with
+    ``order="none"``, each batch goes to the next partition, or messages go by their keys if they have keys.
+    `config` has librdkafka's settings.
     """
 
     topic: str
@@ -85,9 +85,9 @@ class KafkaTopic:
 
 
 class KafkaSink:
-    """A `Sink` that commits transactions; `positions` are those of the last one of this source.
+    """A `Sink` that commits transactions; `positions` returns what the last one stored for this source.
 
-    Once it is there, an older agent of the same name can commit nothing more.
+    Once it exists, an older agent of the same name can no longer commit anything.
     """
 
     def __init__(self, settings: KafkaTopic, place: Place) -> None:
@@ -101,7 +101,7 @@ class KafkaSink:
         self._letters_made = False
         self._kept = KafkaPositions(self._admin, self._config, place.agent, place.source)
         self._producer_config = {
-            # A request of many lines is sent when it is full, or else after some milliseconds.
+            # A request with many lines is sent when it is full, or after some milliseconds.
             "linger.ms": 20,
             "compression.type": "lz4",
             "partitioner": "murmur2_random",
@@ -112,7 +112,7 @@ class KafkaSink:
             "queue.buffering.max.kbytes": _QUEUE_KB,
             "transactional.id": f"streamgauge-ingest-{place.owner}",
             "transaction.timeout.ms": self._config.get("transaction.timeout.ms", _TRANSACTION_MS),
-            "metadata.recovery.strategy": "none",  # as with `consumer.work.delivery.ExactlyOnce`
+            "metadata.recovery.strategy": "none",  # as in `consumer.worker.delivery.ExactlyOnce`
         }
         self._commit_seconds = int(self._producer_config["transaction.timeout.ms"]) / 1000
         self._turn = count()
@@ -136,7 +136,7 @@ class KafkaSink:
         self.positions: Positions = kept
 
     def write(self, batch: Batch) -> None:
-        """See `Sink`. What fails here is tried again by `commit`."""
+        """See `Sink`. `commit` retries whatever fails here."""
         if self._failed is not None or self._producer is None:
             return
         try:
@@ -183,7 +183,7 @@ class KafkaSink:
         """See `Sink`."""
         if self._producer is not None:
             if self._begun:
-                # Readers wait for an open transaction; who closes in the middle of one undoes it.
+                # Readers wait for an open transaction, so closing during one aborts it.
                 self._clear(KafkaError(KafkaError._FAIL, "closing", False, False, True))
             if self._producer is not None:
                 self._producer.close()
@@ -193,7 +193,7 @@ class KafkaSink:
         return BatchProducer(self._producer_config, _ANSWER_SECONDS)
 
     def _split(self, batch: Batch) -> tuple[int, Sequence[DeadLine]]:
-        """How many messages of a batch go to the topic, and its dead letters."""
+        """Split a batch into messages for the topic and dead letters."""
         whole = batch.without_long(self._longest_with(batch), _LETTER)
         return len(whole), whole.dead
 
@@ -265,12 +265,12 @@ class KafkaSink:
 
     @staticmethod
     def _clocks() -> tuple[float, float]:
-        """One that nobody sets, and one that goes on while the machine sleeps."""
+        """Read a monotonic clock that continues while the machine sleeps."""
         return time.monotonic(), time.time()
 
     def _claim(self, producer: BatchProducer) -> None:
-        """Say which agent reads the source now, at once: reading positions may wait for the transactions of
-        others, and a predecessor may look for it.
+        """Publish immediately which agent reads the source now: reading positions may have to wait for other
+        transactions, and a predecessor may look for the claim.
         """
         producer.begin()
         self._send_records(producer, self._own_claim())
@@ -291,14 +291,15 @@ class KafkaSink:
         )
 
     def _last(self, part: str) -> Mapping[str, Any]:
-        """A part as the last transaction left it. Raises `KafkaException` without an answer."""
+        """Fetch a part's position after the last transaction. Raises `KafkaException` without an answer."""
         try:
             return self._kept.read().get(part, {})
         except (StreamgaugeError, OSError) as error:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
 
     def _clear(self, error: KafkaError) -> bool:
-        """Go back to a producer without a transaction, or to none; whether the outcome may be unknown."""
+        """Return to a producer without a transaction, or to none; return whether the outcome may be
+        unknown."""
         self._begun = False
         if self._producer is None:
             return True
@@ -324,11 +325,11 @@ class KafkaSink:
         retry.failed(self._refused(error))
 
     def _taken_over(self) -> bool:
-        """Whether another agent has begun, rather than that a transaction took longer than brokers allow.
+        """Whether another agent has taken over, rather than a transaction having exceeded the brokers' limit.
 
-        One that was not open for so long can't have been ended by the broker. Otherwise the other's claim is
-        looked for, which it makes a moment after it has fenced its predecessor, and with all that it commits.
-        One whose first claim does not come in time is fenced in its turn, and claims again.
+        The broker can't have ended a transaction that was not open that long. Otherwise, this looks for the
+        other agent's claim, which it writes just after it has fenced its predecessor, and with every commit.
+        An agent whose first claim comes too late is fenced in turn, and claims again.
         """
         open_for = max(now - then for now, then in zip(self._clocks(), self._begun_at))
         if open_for < 0.9 * self._commit_seconds:
@@ -337,11 +338,12 @@ class KafkaSink:
         try:
             return self._last(CLAIM).get("instance", self._instance) != self._instance
         except KafkaException:
-            return False  # it comes again with the next try
+            return False  # the next attempt checks again
 
     def _shorter(self, batches: Sequence[Batch]) -> int | None:
-        """A limit under which the longest message no longer goes: nobody may have the right to know the
-        topic's.
+        """Return a limit just below the longest message, because the user may not be allowed to read the
+        topic's
+        limit.
         """
         longest = max(
             (int(batch.lengths[batch.lengths <= self._longest].max(initial=0)) for batch in batches),
@@ -365,7 +367,7 @@ def _bytes_of(headers: Headers) -> int:
 
 
 def _largest_batch(client: Admin, topic: str) -> int:
-    """The bytes of a record batch that a topic takes; the default where this user may not know."""
+    """Return the largest record batch of a topic in bytes; the default if this user may not read it."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     try:
         entries = client.describe_configs([resource], request_timeout=_ANSWER_SECONDS)[resource].result(

@@ -1,1 +1,1 @@
-"""Where an agent's messages come from, a file a kind; `registry.SOURCES` lists them."""
+"""The sources of an agent's messages, one file per kind; `registry.SOURCES` lists them."""

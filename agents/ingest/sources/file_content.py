@@ -1,4 +1,4 @@
-"""The bytes of a log: a file that grows, or one that was packed by gzip when it was rotated."""
+"""The bytes of a log file: a growing file, or one compressed by gzip at its rotation."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class Content(Protocol):
     status: os.stat_result
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes; fewer at the end. Raises `Incomplete` and `OSError`."""
+        """Read at most `size` bytes; fewer at the end. Raises `Incomplete` and `OSError`."""
 
     def refresh(self) -> os.stat_result:
-        """What the system says of the file now."""
+        """Return the file's current status."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
 
 
 class Incomplete(StreamgaugeError, EOFError):
-    """A packed file ends in the middle, or is damaged there."""
+    """A compressed file is truncated or damaged."""
 
 
 def open_content(path: Path) -> Content:
-    """A file's bytes, unpacked if its name ends with ``.gz``. Raises `OSError`."""
+    """Open a file's bytes, decompressed if its name ends with ``.gz``. Raises `OSError`."""
     return PackedContent(path) if path.suffix == PACKED else PlainContent(path)
 
 
 class PlainContent:
-    """A file as it is; it may be renamed or deleted meanwhile."""
+    """An uncompressed file, which may be renamed or deleted meanwhile."""
 
     growing = True
 
@@ -62,9 +62,9 @@ class PlainContent:
 
 
 class PackedContent:
-    """What a file packed by gzip holds, by the offsets of its unpacked bytes.
+    """The content of a gzip file, by the offsets of its decompressed bytes.
 
-    Going back behind what was read last means to unpack it again from its beginning.
+    Reading before the last position decompresses it again from the beginning.
     """
 
     growing = False

@@ -1,8 +1,8 @@
-"""Whether a file is still the one that was read: by device, inode and the bytes at two places.
+"""Check whether a file is still the one that was read: by device, inode and the bytes at two places.
 
-An inode is used again as soon as its file is gone, and a file that was truncated may have grown beyond where
-it was read before anybody looks. So a position also keeps a hash of the first KiB that was read and of the
-last one, checked whenever a file is opened, and, as bytes, with every read.
+An inode may be reused as soon as its file is gone, and a truncated file may have grown beyond the old
+position before the next check. So a position also has a hash of the first KiB and of the last KiB that were
+read, which are compared whenever a file is opened, and, as bytes, with every read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..batch import Positions
 from .file_content import Content
 
 SPAN = 1024
-"""Bytes that are compared at the beginning, and before the position."""
+"""The number of bytes compared at the beginning, and before the position."""
 
 
 def file_key(status: os.stat_result) -> str:
-    """Device and inode.
+    """Return device and inode as a key.
 
     >>> file_key(os.stat("/")) == file_key(os.stat("/."))
     True
@@ -31,11 +31,11 @@ def file_key(status: os.stat_result) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """How far a file was read, and what its bytes were: `head` the first, `tail` those before `offset`.
+    """A position in a file, with hashes of its bytes: `head` of the first, `tail` of those before `offset`.
 
-    Both are hashes of at most `SPAN` bytes. `path` is where it was seen last, `stream` the path of the log
-    that it is a part of; `gone` is when it was seen to be no longer there (seconds since 1970), 0 as long as
-    it is; `replaced` says that the file was truncated, or written anew.
+    Both are hashes of at most `SPAN` bytes. `path` is where the file was last seen, `stream` the path of its
+    log; `gone` is when it was found missing (seconds since 1970), 0 while it exists; `replaced` says that the
+    file was truncated or rewritten.
     """
 
     path: str
@@ -48,12 +48,12 @@ class FilePosition:
 
     @classmethod
     def of(cls, path: str, stream: str, offset: int, head: bytes, tail: bytes) -> Self:
-        """From the bytes themselves."""
+        """Make a position from the bytes themselves."""
         return cls(path, stream, offset, digest(head), digest(tail))
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:
-        """From what `describe` gave."""
+        """Parse the result of `describe`."""
         return cls(
             path=given["path"],
             stream=given["stream"],
@@ -66,13 +66,13 @@ class FilePosition:
 
     @classmethod
     def by_key(cls, positions: Positions) -> dict[str, Self]:
-        """Those of files; other parts of a source's positions are left out."""
+        """Return the positions of files; other parts of a source's positions are left out."""
         return {
             key: cls.parse(position) for key, position in positions.items() if position and "head" in position
         }
 
     def describe(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert to plain values for JSON."""
         plain: dict[str, Any] = {
             name: getattr(self, name) for name in ("path", "stream", "offset", "head", "tail")
         }
@@ -84,15 +84,15 @@ class FilePosition:
 
     @property
     def head_size(self) -> int:
-        """How many bytes `head` is of."""
+        """The number of bytes that `head` covers."""
         return min(self.offset, SPAN)
 
     def matches(self, head: bytes, tail: bytes) -> bool:
-        """Whether these are the bytes that a file of this position has at the beginning and before it."""
+        """Whether these bytes match this position's bytes at the beginning and before the offset."""
         return digest(head) == self.head and digest(tail) == self.tail
 
     def is_of(self, content: Content) -> bool:
-        """Whether an open file begins with what was read so far."""
+        """Whether an open file contains what was read so far."""
         size = self.head_size
         head = content.read(0, size)
         tail = content.read(self.offset - size, size)
@@ -100,5 +100,5 @@ class FilePosition:
 
 
 def digest(data: bytes) -> str:
-    """A short hash."""
+    """Compute a short hash."""
     return blake2b(data, digest_size=8).hexdigest()

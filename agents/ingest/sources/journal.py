@@ -1,4 +1,4 @@
-"""systemd's journal, in its export format: each entry is a message of JSON with its fields.
+"""systemd's journal, in its export format: each entry becomes a JSON message with its fields.
 
 Source: https://systemd.io/JOURNAL_EXPORT_FORMATS/
 """
@@ -28,11 +28,10 @@ _LARGEST_FIELD = 64 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Journal:
-    """What `command` prints in the export format, to which the cursor of the last entry is added after a
-    restart.
+    """The output of `command` in the export format; after a restart, the last entry's cursor is added to it.
 
-    The entries are followed as they come; with ``--once`` those that are there are read. Fields that aren't
-    UTF-8 are lists of numbers, as ``journalctl -o json`` has them.
+    New entries are followed; with ``--once``, only existing entries are read. Fields that aren't UTF-8 become
+    lists of numbers, as in ``journalctl -o json``.
     """
 
     command: Sequence[str] = ("journalctl", "--output=export", "--quiet")
@@ -89,7 +88,7 @@ class JournalSource:
         self._process.wait()
 
     def _check(self) -> None:
-        """What its end means: of one that was to follow the journal, a failure."""
+        """Check how the program ended; if it should have followed the journal, this is a failure."""
         assert self._process.stderr is not None
         said = self._process.stderr.read().decode(errors="replace").strip()
         code = self._process.wait()
@@ -120,14 +119,14 @@ class JournalSource:
 
 
 Field = str | list[Any]
-"""A text, its bytes as numbers where it isn't UTF-8, or several of these."""
+"""A text, its bytes as numbers if it isn't UTF-8, or several of these."""
 
 
 def parse_entry(data: bytes) -> tuple[dict[str, Field], int, str | None]:
-    r"""The first entry's fields, how many bytes it has (0: its end isn't there yet), and what is wrong with
-    it.
+    r"""Return the first entry's fields, its number of bytes (0: its end isn't there yet), and what is wrong
+    with it.
 
-    A field that comes several times is a list of its values.
+    A repeated field becomes a list of its values.
 
     >>> parse_entry(b"__CURSOR=s=1\nMESSAGE=hello\n\nrest")[:2]
     ({'__CURSOR': 's=1', 'MESSAGE': 'hello'}, 28)
@@ -149,7 +148,7 @@ def parse_entry(data: bytes) -> tuple[dict[str, Field], int, str | None]:
                 return {}, 0, None
             size = int.from_bytes(data[at : at + 8], "little")
             if size > _LARGEST_FIELD:
-                # Nothing behind a length that is wrong can be trusted: go on behind the next empty line.
+                # Bytes after a wrong length can't be trusted: continue after the next empty line.
                 empty = data.find(b"\n\n", at)
                 whole = empty >= 0
                 return {}, (empty + 2) * whole, f"a field of {size} bytes" if whole else None

@@ -1,4 +1,4 @@
-"""Where the lines of a block begin and end, and which of them belong together."""
+"""Find the lines of a block, and the lines that belong together."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from ..batch import lines_to_arrow
 
 _NEWLINE, _RETURN = 10, 13
 LongLines = Literal["dead_letter", "pieces"]
-"""What becomes of a line that is too long: a dead letter, or several messages."""
+"""How lines that are too long are handled: as a dead letter, or as several messages."""
 
 
 def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Starts and lengths (int64) of the lines of `data` (uint8), which ends with a newline, if it isn't
-    empty.
+    r"""Return starts and lengths (int64) of the lines of `data` (uint8), which ends with a newline if any.
 
     Neither ``\\n`` nor ``\\r\\n`` belongs to a line.
 
@@ -32,7 +31,8 @@ def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(ends):
         starts[0] = 0
         starts[1:] = ends[:-1] + 1
-    # Of an empty line the byte before is the newline of the one before, and of the first the block's last.
+    # For an empty line, the byte before is the previous line's newline, or the block's last for the first
+    # line.
     crlf = data[ends - 1] == _RETURN
     crlf &= ends > starts
     return starts, ends - starts - crlf
@@ -42,8 +42,8 @@ def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Multiline:
     """Messages of several lines: each begins with a line that the regular expression `start` matches.
 
-    The regular expression is RE2's. A message that nothing has followed for `seconds` is whole; one of more
-    than `lines` lines is cut there.
+    The regular expression uses RE2 syntax. A message is complete if nothing has followed for `seconds`; a
+    message of more than `lines` lines is split there.
     """
 
     start: str
@@ -56,7 +56,7 @@ class Multiline:
             raise ValueError(f"lines must be an integer ≥ 1, got {self.lines}")
 
     def begins(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Which lines begin a message: those that match, and those behind too many."""
+        """Return which lines begin a message: lines that match, and lines after too many others."""
         begins = pc.match_substring_regex(lines_to_arrow(data, starts, lengths), self.start)
         firsts = begins.to_numpy(zero_copy_only=False).copy()
         if len(firsts):
@@ -68,12 +68,12 @@ class Multiline:
 
     @cached_property
     def label(self) -> str:
-        """For messages."""
+        """The expression's text, for messages."""
         return f"multiline.start = {self.start!r}"
 
 
 def check_regex(name: str, pattern: str) -> None:
-    """Raise `ValueError` for what is not a regular expression of RE2's.
+    """Raise `ValueError` for anything but a regular expression in RE2 syntax.
 
     >>> check_regex("start", "(")
     Traceback (most recent call last):

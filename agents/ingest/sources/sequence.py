@@ -1,4 +1,4 @@
-"""Numbers that count up, for trying out."""
+"""Ascending numbers, for trials."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PART = "sequence"
 
 @dataclass(frozen=True, kw_only=True)
 class Sequence:
-    """The numbers from 0 to `total` − 1, each a message, `batch` at a time; without an end if `total` is 0.
+    """The numbers from 0 to `total` − 1, one per message, `batch` at a time; endless if `total` is 0.
 
-    A restart goes on behind the last number that was delivered.
+    A restart continues after the last delivered number.
     """
 
     total: int = 0

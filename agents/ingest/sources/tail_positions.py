@@ -1,4 +1,4 @@
-"""How far the files of a tail were read: those that are there, and those whose content went elsewhere."""
+"""The positions of a tail's files, including files whose content has moved elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .file_identity import FilePosition
 
 _GONE_KEPT = 100
 _GONE_SECONDS = 30 * 86_400.0
-"""Positions of files that are gone, a log, that are kept: their copies may appear later."""
+"""How long positions of deleted files are stored, because copies of them may appear later."""
 
 
 class TailPositions:
-    """Positions by file key, and what of them has changed since a batch last carried them.
+    """Positions by file key, and their changes since a batch last carried them.
 
-    The position of a file whose content was replaced is kept under a key of its own, so that the copy that
-    was made of it is read on from there.
+    The position of a file whose content was replaced is stored under a key of its own, so that reading
+    continues at that position in the copy of the content.
     """
 
     def __init__(self, positions: Positions) -> None:
@@ -33,32 +33,32 @@ class TailPositions:
         return key in self._known
 
     def get(self, key: str) -> FilePosition | None:
-        """The position of a file, if it has one."""
+        """Return the position of a file, if it has one."""
         return self._known.get(key)
 
     def items(self) -> Iterator[tuple[str, FilePosition]]:
-        """All of them; they may be changed meanwhile."""
+        """Return all positions; they may be changed during iteration."""
         yield from list(self._known.items())
 
     def of_stream(self, stream: str) -> Iterator[tuple[str, FilePosition]]:
-        """Those of a log at which something was read, the furthest first."""
+        """Return the positions of a log at which something was read, the furthest first."""
         own = [item for item in self._known.items() if item[1].stream == stream and item[1].offset]
         yield from sorted(own, key=lambda item: -item[1].offset)
 
     def read_to(self, key: str, position: FilePosition) -> None:
-        """A file was read on; the batch carries its position."""
+        """Record that more of a file was read, at a position that the batch carries."""
         self._known[key] = position
         self._changed.pop(key, None)
 
     def move(self, old: str, key: str, path: str) -> FilePosition:
-        """The content of a file is another one's now."""
+        """Record that the content of a file now belongs to another one."""
         position = replace(self._known[old], path=path, gone=0, replaced=False)
         self._change(old, None)
         self._change(key, position)
         return position
 
     def replaced(self, key: str) -> str | None:
-        """A file no longer holds what was read of it; the new key of its position, None if it had none."""
+        """Record that a file lost the content that was read; return its position's new key, if any."""
         position = self._known.get(key)
         if position is None:
             return None
@@ -71,13 +71,13 @@ class TailPositions:
         return other
 
     def leave(self, key: str) -> None:
-        """A file is gone."""
+        """Record that a file is gone."""
         position = self._known[key]
         self._change(key, replace(position, gone=int(time.time())))
         self._drop_old(position.stream)
 
     def take_changes(self) -> dict[str, dict[str, Any] | None]:
-        """What batches have not carried yet; it is up to the caller now."""
+        """Return the changes that no batch has carried yet; the caller takes care of them."""
         changed, self._changed = self._changed, {}
         return changed
 

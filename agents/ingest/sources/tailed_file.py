@@ -1,4 +1,4 @@
-"""One file that is being read: its next lines, and how far it is."""
+"""One open file of a tail: its next lines, and its position."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from .lines import Multiline, split_lines
 log = logging.getLogger("streamgauge.ingest")
 
 BLOCK = 4 * 1024 * 1024
-"""Bytes that are read at once."""
+"""The number of bytes read at once."""
 _SHOWN = 100_000
-"""Bytes that a dead letter shows of a line that is too long."""
+"""The number of bytes of an oversized line that a dead letter contains."""
 _NULS = "a run of NULs"
 _COMPLETE_SECONDS = 2.0
-"""A file whose last change is older than this has no other change at the same moment of its system's clock.
+"""If a file's last change is older than this, no later change can have the same timestamp.
 """
 
 _Look = tuple[int, int, int]
 
 
 class Replaced(StreamgaugeError):
-    """The file no longer holds what was read of it: it was truncated, or written anew."""
+    """The file no longer contains the bytes that were read: it was truncated or rewritten."""
 
 
 class TailedFile:
-    """Continues reading from `offset`, at which `position` is; `head` and `tail` are the bytes that must
-    still be there.
+    """Continues reading at `offset`, the offset of `position`; `head` and `tail` are the bytes that must
+    still
+    be there.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class TailedFile:
         self._longest, self._multiline, self._pieces = longest, multiline, pieces
         size = min(offset, SPAN)
         self._head, self._tail = content.read(0, size), content.read(offset - size, size)
-        # How far a line that is too long has been read, how many NULs the file begins with, and since when a
-        # message of several lines waits.
+        # The bytes read of an oversized line, the number of NULs at the file's beginning, and since when a
+        # message of several lines has been waiting.
         self._searched = 0
         self._nuls = 0
         self._waiting: tuple[int, float] | None = None
@@ -66,40 +67,40 @@ class TailedFile:
 
     @property
     def position(self) -> FilePosition:
-        """How far it was read."""
+        """The position up to which the file was read."""
         return FilePosition.of(str(self.path), self.stream, self.offset, self._head, self._tail)
 
     @property
     def unread(self) -> int:
-        """Bytes behind the last whole line."""
+        """The number of bytes after the last complete line."""
         return max(self.content.status.st_size - self.offset, 0) if self.content.growing else 0
 
     def changed(self) -> bool:
-        """Whether it may hold more than when it was read to its end, or something else."""
+        """Whether the file may have changed since it was read to its end."""
         look = _look(self.content.refresh())
         if self._waiting is not None or look != self._seen:
             return True
-        # A change within the same tick of the clock as the last one would not show.
+        # A second change within the same tick of the clock would not be visible.
         return self.content.growing and time.time() - look[1] / 1e9 < _COMPLETE_SECONDS
 
     @property
     def waits(self) -> bool:
-        """Whether a message of several lines may get more of them."""
+        """Whether a message of several lines may get more lines."""
         return self._waiting is not None
 
     def rests(self) -> bool:
-        """Whether it was read to its end, and waits for nothing."""
+        """Whether the file was read to its end, and nothing is pending."""
         return self.at_end and not self.waits and _look(self.content.refresh()) == self._seen
 
     def next(self, finished: bool, whole: bool = False) -> Batch | None:
-        """The next lines; None at the end.
+        """Return the next lines; None at the end.
 
-        `finished` says that nothing will be added to the file, so that what lies behind the last newline is a
-        line, too; `whole` that no line will be added to the last message of several. Raises `Replaced`,
-        `Incomplete` and `OSError`.
+        `finished` says that the file is complete, so that the bytes after the last newline are a line as
+        well; `whole` that the last message of several lines is complete. Raises `Replaced`, `Incomplete` and
+        `OSError`.
 
-        NULs at the beginning are left out and counted. A program that doesn't open its log for appending
-        resumes where it was after a truncation, and leaves a hole before it.
+        NULs at the beginning are left out and counted: a program that doesn't open its log for appending
+        continues at its old offset after a truncation, and leaves a hole before it.
         """
         nuls = 0 if self.offset else self._count_nuls()
         if not nuls:
@@ -111,7 +112,7 @@ class TailedFile:
             none = np.zeros(0, np.int64)
             batch = self._batch(np.zeros(0, np.uint8), none, none, [])
         if batch is None:
-            # They are counted with the first line behind them.
+            # They are counted with the first line after them.
             self.offset, self._head, self._tail = 0, b"", b""
             return None
         log.warning("%s begins with %d NULs, which are skipped: open it for appending", self.path, nuls)
@@ -120,7 +121,7 @@ class TailedFile:
     def _count_nuls(self) -> int:
         if self.content.read(0, 1) != b"\0":
             return 0
-        # What was counted before is still there unless the file was truncated.
+        # The NULs counted before still exist unless the file was truncated.
         at = self._nuls if self._nuls and self.content.read(self._nuls - 1, 1) == b"\0" else 0
         while (data := self.content.read(at, BLOCK)) and not data.strip(b"\0"):
             at += len(data)
@@ -148,7 +149,7 @@ class TailedFile:
                 if batch is None and self._multiline and count == size:
                     batch = self._lines(block[:end], True, look)
             elif count > self._longest + 1 and self._pieces:
-                # Some of it is left for the line's end, so that no piece is empty.
+                # Part of it is left for the line's end, so that no piece is empty.
                 end = (count - 2) // self._longest * self._longest
                 batch = self._advance(block[:end], np.zeros(1, np.int64), np.array([end]))
             elif count > self._longest and not self._pieces:
@@ -162,10 +163,10 @@ class TailedFile:
         return batch
 
     def _read(self, size: int) -> bytes:
-        """The bytes before the offset that were there already, then at most `size` new ones."""
+        """Read the known bytes before the offset, then at most `size` new ones."""
         data = self.content.read(self.offset - len(self._tail), len(self._tail) + size)
         if self.content.growing:
-            # What comes first is compared last: a file that is replaced in between shows it.
+            # The first bytes are compared last, to detect a file that is replaced in between.
             head = self.content.read(0, len(self._head))
             if head != self._head or not data.startswith(self._tail):
                 raise Replaced
@@ -189,7 +190,7 @@ class TailedFile:
         return self._advance(block, starts[firsts], starts[lasts] + lengths[lasts] - starts[firsts])
 
     def _is_complete(self, size: int) -> bool:
-        """Whether nothing has followed for as long as a message of several lines waits."""
+        """Whether a message of several lines has waited long enough for more."""
         assert self._multiline is not None
         now = time.monotonic()
         if self._waiting is None or self._waiting[0] != size:
@@ -197,7 +198,7 @@ class TailedFile:
         return now - self._waiting[1] >= self._multiline.seconds
 
     def _long_line(self, block: np.ndarray, whole: bool) -> Batch | None:
-        """A line that is too long as a dead letter, once its end is there."""
+        """Return an oversized line as a dead letter, once its end is there."""
         at = max(self._searched, self.offset + len(block))
         while True:
             data = self.content.read(at, BLOCK)
@@ -219,7 +220,7 @@ class TailedFile:
         return self._batch(np.zeros(0, np.uint8), none, none, [dead])
 
     def _advance(self, block: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Batch:
-        """Go on behind `block`."""
+        """Advance the position past `block`."""
         if len(self._head) < SPAN:
             self._head += block[: SPAN - len(self._head)].tobytes()
         self._tail = (self._tail + block[-SPAN:].tobytes())[-SPAN:]

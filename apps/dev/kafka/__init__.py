@@ -1,1 +1,1 @@
-"""A real Kafka broker to try things on: jars, start, stop."""
+"""A real Kafka broker for trials: jars, start, stop."""

@@ -1,4 +1,4 @@
-"""An embedded broker that starts while the program loads what it wants it for."""
+"""An embedded broker that starts while the program loads its other modules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .first_requests import send_first_requests
 
 
 class KafkaBeside:
-    """A broker whose start, and first requests, a thread waits for; as a context manager it is stopped.
+    """A broker that a thread starts and sends its first requests; as a context manager, it stops the broker.
 
-    Whatever is fetched or made once on a machine is there before it comes back, and may raise `JarsError`,
-    `JavaError` or `CacheError`. What `EmbeddedKafka.start` raises comes from `started`.
+    The constructor does what is done once per machine, such as fetching jars, and may raise `JarsError`,
+    `JavaError` or `CacheError`. `started` raises what `EmbeddedKafka.start` raises.
     """
 
     def __init__(self) -> None:
@@ -38,19 +38,19 @@ class KafkaBeside:
         self.stop()
 
     def started(self) -> EmbeddedKafka:
-        """The broker, once it serves."""
+        """Wait until the broker is ready, and return it."""
         self._serves.wait()
         if self._error is not None:
             raise self._error
         return self._kafka
 
     def producer(self) -> Producer | None:
-        """One for `send` that had time to connect, once."""
+        """Return a producer for `send` that has had time to connect; only once."""
         producer, self._producer = self._producer, None
         return producer
 
     def stop(self) -> None:
-        """Stop it, also one that has not started yet; nothing where it is stopped."""
+        """Stop the broker, even if it has not started yet; does nothing if it is stopped."""
         if not self._serves.is_set():
             self._kafka.kill()
             self._serves.wait()
@@ -64,7 +64,7 @@ class KafkaBeside:
             return
         finally:
             self._serves.set()
-        from ..replay.sender import producer_for  # loads more than the start waits for
+        from ..replay.sender import producer_for  # imported here, because it loads more than the start needs
 
         self._producer = producer_for(self._kafka.bootstrap_servers)
         send_first_requests(self._kafka.bootstrap_servers)

@@ -1,10 +1,10 @@
-"""A real Kafka broker inside a program: one KRaft node on loopback ports, up in seconds.
+"""A real Kafka broker inside a program: one KRaft node on loopback ports, ready in seconds.
 
     with EmbeddedKafka() as kafka:
         kafka.create_topic("posts", partitions=4)
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-For trying out and for tests, on Linux and macOS; it listens on 127.0.0.1 alone and authenticates nobody.
+For trials and tests, on Linux and macOS; it only listens on 127.0.0.1 and has no authentication.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .node import HOST, free_port, is_free, write_settings
 
 _READY = "Kafka Server started"
 _IN_USE = "Address already in use"
-# A broker handles whole batches: the optimising compiler has not paid for itself after millions of messages.
+# A broker handles whole batches, so the optimising compiler doesn't pay even after millions of messages.
 _JVM = (
     "-Xms64m",
     "-Xmx512m",
@@ -52,14 +52,14 @@ _START_SECONDS = 90.0
 _TOPIC_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _META, _RECORDS = "meta.properties", "bootstrap.checkpoint"
-"""What a formatted folder holds: whose it is, and the features that a new cluster begins with."""
+"""Files of a formatted folder: its owner, and the initial features of a new cluster."""
 _FEATURES = ("unstable.", "metadata.version", "inter.broker.protocol.version")
-"""How settings begin that decide the features of a new cluster."""
+"""Prefixes of settings that determine the features of a new cluster."""
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
 class BrokerError(StreamgaugeError, RuntimeError):
-    """The embedded broker can't do it; the message says why, with the last lines of its log."""
+    """The embedded broker has failed; the message says why, with the last lines of its log."""
 
 
 class PortTakenError(BrokerError):
@@ -74,16 +74,15 @@ class PortTakenError(BrokerError):
 class EmbeddedKafka:
     """One Kafka node, as a context manager or through `start` and `stop`.
 
-    `port` is the port of 127.0.0.1 to listen on, else a free one. `data` is a folder that keeps topics,
-    messages and, unless another is requested, the port across restarts; without one everything is thrown away
-    at the end. The broker ends with the process that started it, however that ends; with ``detached=True`` it
-    stays until its `pid` is ended.
+    `port` is the port of 127.0.0.1 to listen on, by default a free one. `data` is a folder that preserves
+    topics, messages and, unless another is requested, the port across restarts; without one, everything is
+    deleted at the end. The broker ends with the process that started it, however that ends; with
+    ``detached=True`` it runs until its process `pid` is ended.
 
-    `settings` are the node's own, in place of those that it has here; `cluster` is the id of its cluster, a
-    new one by default.
+    `settings` override the node's settings; `cluster` is the id of its cluster, by default a new one.
 
-    Transactions, consumer groups and compaction work as on any cluster; a topic is not created by being
-    named. Raises `BrokerError`, `JarsError` or `JavaError` from `start`.
+    Transactions, consumer groups and compaction work as on any cluster; topics are not created
+    automatically. `start` raises `BrokerError`, `JarsError` or `JavaError`.
     """
 
     def __init__(
@@ -116,44 +115,45 @@ class EmbeddedKafka:
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process lives."""
+        """Whether the broker's process is alive."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def port(self) -> int:
-        """The port it listens on; the same again after `stop` and `start`."""
+        """The port it listens on, which stays the same after `stop` and `start`."""
         if self._port is None:
             raise BrokerError("the embedded broker has not been started yet; call start() or use `with`")
         return self._port
 
     @property
     def bootstrap_servers(self) -> str:
-        """Its address, for ``bootstrap.servers``."""
+        """The broker's address, for ``bootstrap.servers``."""
         return f"{HOST}:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The process to end a detached broker by."""
+        """The process id, by which a detached broker can be ended."""
         if self._process is None:
             raise BrokerError("the embedded broker is not running; call start() or use `with`")
         return self._process.pid
 
     @property
     def folder(self) -> Path:
-        """Where its data, settings and log file lie while it runs."""
+        """The folder of its data, settings and log file while it runs."""
         if self._folder is None:
             raise BrokerError("the embedded broker has no folder before start(); call start() or use `with`")
         return self._folder
 
     def start(self) -> Self:
-        """Start, and return once it serves (seconds; the first time ever Kafka's jars are fetched).
+        """Start the broker and return when it is ready (in seconds; the very first start fetches Kafka's
+        jars).
 
-        A broker that ended without being stopped starts again on its port, with what it had written.
+        A broker that ended without being stopped restarts on its port, with what it had written.
         """
         if self.running:
             return self
         java, jars = self._prepared or self.prepare()
-        # A port that was free a moment ago may be in use: another one will do if nobody knows this one yet.
+        # A port that was free a moment ago may be in use by now; use another one if nobody knows it yet.
         free_choice = self._requested_port is None and self._port is None
         port_in_use = retry_if_exception_type(PortTakenError)
         for attempt in Retrying(
@@ -169,9 +169,9 @@ class EmbeddedKafka:
         return self
 
     def prepare(self) -> tuple[Java, Path]:
-        """Do what is done once on a machine, as `start` does it otherwise: find Java, fetch jars.
+        """Do what is needed once per machine, which `start` does otherwise: find Java, fetch jars.
 
-        Gives the Java that it will run on, and the folder of jars. Raises `JarsError` or `JavaError`.
+        Returns the Java to run on and the folder of jars. Raises `JarsError` or `JavaError`.
         """
         java, jars = self._prepared = find_java(), kafka_jars().resolve()
         return java, jars
@@ -189,7 +189,7 @@ class EmbeddedKafka:
         self._await_ready()
 
     def stop(self) -> None:
-        """Stop; quickly, and whatever state it is in. Kept data is flushed first, other data removed."""
+        """Stop the broker quickly, in any state; flush preserved data, and remove other data."""
         if self._process is not None:
             if self._keep is None and not self._detached:
                 self._process.send_signal(signal.SIGUSR1)
@@ -206,7 +206,7 @@ class EmbeddedKafka:
             self._folder = None
 
     def kill(self) -> None:
-        """End it as a power cut does; `start` brings it back with what it had written, if that is kept."""
+        """End the broker like a power failure; `start` restores what it had written, if data is preserved."""
         if (process := self._process) is not None:
             process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
             process.wait()
@@ -216,7 +216,7 @@ class EmbeddedKafka:
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        # The client would log to the screen that the broker has gone.
+        # The client would log on the screen that the broker is gone.
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         try:
@@ -261,7 +261,7 @@ class EmbeddedKafka:
         if (log / _META).is_file():
             return
         cluster = self._cluster or cluster_id()
-        # The records depend on Kafka's version and on features alone; the tool is one more JVM.
+        # The records depend only on Kafka's version and on features, and the tool would be one more JVM.
         features = any(name.startswith(_FEATURES) for name in self._settings)
         records = None if features else jars.with_name(f"{jars.name}.checkpoint")
         if records is not None and records.is_file():
@@ -327,14 +327,14 @@ class EmbeddedKafka:
 
 
 def cluster_id() -> str:
-    """A new cluster's id, or that of a folder for data."""
+    """Return a random id, for a new cluster or a data folder."""
     identifier = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    # Kafka's own ids never begin with a dash either: its tool would take it for an option.
+    # Like Kafka's own ids, it never begins with a dash, which Kafka's tool would read as an option.
     return identifier.replace("-", "A", 1) if identifier.startswith("-") else identifier
 
 
 def _until(holds: Callable[[], bool], seconds: float) -> None:
-    """Look until it holds; after so many seconds raises `RetryError`."""
+    """Poll until a condition holds; raises `RetryError` after `seconds`."""
     retrying = Retrying(
         retry=retry_if_result(lambda held: not held), stop=stop_after_delay(seconds), wait=wait_fixed(0.02)
     )

@@ -1,4 +1,4 @@
-"""Several Kafka nodes on one machine, for what takes more than one: replicas, leaders that move and die.
+"""Several Kafka nodes on one machine, for everything that needs more than one: replicas and leader changes.
 
 with EmbeddedCluster() as cluster:
     cluster.create_topic("posts", partitions=4)
@@ -22,7 +22,7 @@ from .node import HOST, free_port, is_free
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """A cluster's id and its nodes' ports, for clients and for each other."""
+    """A cluster's id and its nodes' ports, for clients and for other nodes."""
 
     cluster: str
     listeners: list[int]
@@ -30,14 +30,14 @@ class _Layout:
 
 
 class EmbeddedCluster:
-    """Kafka nodes on loopback ports, each a broker and a controller, with topics that are on all of them.
+    """Kafka nodes on loopback ports, each a broker and a controller, with topics replicated on all nodes.
 
-    Any of `nodes` may be killed and started again while more than half of them run. They listen on `port` and
-    those that follow, else on free ones. `data` is a folder that keeps everything across restarts, ports
-    included unless others are requested; without one all is thrown away at the end. With ``detached=True``
-    the nodes stay until they are ended.
+    Any of `nodes` may be killed and restarted while more than half of them run. They listen on `port` and the
+    following ports, by default on free ones. `data` is a folder that preserves everything across restarts,
+    including ports unless others are requested; without one, everything is deleted at the end. With
+    ``detached=True`` the nodes run until they are ended.
 
-    Raises `BrokerError` for a folder that keeps another number of brokers, and as `EmbeddedKafka` does.
+    Raises `BrokerError` for a folder with another number of brokers, and what `EmbeddedKafka` raises.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class EmbeddedCluster:
         return ",".join(f"{HOST}:{port}" for port in self._ports)
 
     def start(self) -> Self:
-        """Start all nodes together, for none of them serves before more than half are there."""
+        """Start all nodes together, because none is ready before more than half of them run."""
         try:
             with ThreadPoolExecutor(len(self.nodes)) as starting:
                 list(starting.map(EmbeddedKafka.start, self.nodes))
@@ -94,7 +94,7 @@ class EmbeddedCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all nodes; kept data is flushed first, other data thrown away."""
+        """Stop all nodes; flush preserved data, and remove other data."""
         end = EmbeddedKafka.stop if self._keep else EmbeddedKafka.kill
         with ThreadPoolExecutor(len(self.nodes)) as ending:
             list(ending.map(end, self.nodes))
@@ -102,7 +102,7 @@ class EmbeddedCluster:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic with a replica on each node; two must have a message before it counts."""
+        """Create a topic with a replica on each node; two must have a message before it is acknowledged."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         wanted: Any = NewTopic(
@@ -113,14 +113,14 @@ class EmbeddedCluster:
 
 
 def kept_brokers(folder: Path) -> int | None:
-    """How many brokers' data a folder keeps; None if it keeps none."""
+    """Return the number of brokers with data in a folder; None if there are none."""
     if (folder / "cluster.json").is_file():
         return len(_read(folder).listeners)
     return 1 if (folder / "log").is_dir() else None
 
 
 def node(folder: Path, number: int) -> EmbeddedKafka:
-    """A node, counted from 0, of a cluster of detached ones that runs in a folder: to start it once more."""
+    """Return a node, counted from 0, of a detached cluster that runs in a folder, to restart it."""
     layout = _read(folder)
     return EmbeddedKafka(
         layout.listeners[number],
@@ -132,7 +132,7 @@ def node(folder: Path, number: int) -> EmbeddedKafka:
 
 
 def _layout(folder: Path, brokers: int, port: int | None) -> _Layout:
-    """What the folder keeps, with free ports in place of those that others use by now."""
+    """Return the folder's layout, with free ports in place of ports that are in use by now."""
     kept = kept_brokers(folder)
     if kept not in (None, brokers):
         raise BrokerError(
@@ -156,7 +156,7 @@ def _read(folder: Path) -> _Layout:
 
 
 def _free(ports: Sequence[int], used: set[int]) -> list[int]:
-    """These ports, with free ones for those unset or in use; none is in `used`, which they are added to."""
+    """Replace unset and used ports by free ones that aren't in `used`, and add all of them to `used`."""
     free = []
     for port in ports:
         while port == 0 or not is_free(port):
@@ -168,7 +168,7 @@ def _free(ports: Sequence[int], used: set[int]) -> list[int]:
 
 
 def _settings(number: int, layout: _Layout) -> dict[str, object]:
-    """A node's options: its own and the other nodes' addresses."""
+    """Return a node's options: its own and the other nodes' addresses."""
     voters = ",".join(f"{n + 1}@{HOST}:{port}" for n, port in enumerate(layout.controllers))
     own, count = f"PLAINTEXT://{HOST}:{layout.listeners[number]}", len(layout.listeners)
     return {

@@ -1,6 +1,6 @@
-"""What a new broker does once: it makes its own topics when the first client needs them.
+"""Make a new broker create its internal topics, which it does when the first client needs them.
 
-That takes each of those clients up to a second, as they look again after pauses of half a second.
+This delays each such client by up to a second, because clients retry after pauses of half a second.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _SECONDS = 30.0
 
 
 def send_first_requests(address: str) -> None:
-    """Have a broker make its topics of transactions and of groups. One that does not answer is left alone."""
+    """Make a broker create its topics for transactions and groups; ignore a broker that doesn't answer."""
     client = {"bootstrap.servers": address, "log_level": 0}
     with suppress(KafkaException):
         producer = Producer({**client, "transactional.id": "first"})
         consumer = Consumer({**client, "group.id": "first"})
-        # The consumer's request is under way while the producer's is waited for.
+        # The consumer's request runs while the producer's is awaited.
         consumer.poll(0.0)
         producer.init_transactions(_SECONDS)
         with suppress(KafkaException):

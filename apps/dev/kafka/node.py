@@ -1,4 +1,4 @@
-"""The configuration of the one node: its properties, what it logs, the ports it listens on."""
+"""The configuration of a node: its properties, its logging, and its ports."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ appender.out.layout.pattern=%d %p %m (%c)%n
 
 
 def write_settings(folder: Path, port: int, others: Mapping[str, object] = {}) -> Path:
-    """Write the node's settings, `others` in place of ours, into its folder; gives the file to start with."""
+    """Write a node's settings to its folder, overridden by `others`; return the file for the start."""
     settings, logs = folder / "broker.properties", folder / "log"
     controller = free_port(but=port)
     ours = _PROPERTIES.format(host=HOST, port=port, controller=controller, logs=logs.as_posix())
-    # Of a name that comes twice, the last value counts.
+    # If a name occurs twice, the last value counts.
     settings.write_text(ours + "".join(f"{name}={value}\n" for name, value in others.items()))
     (folder / "logging.properties").write_text(_LOGGING)
     return settings
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port of this machine."""
+    """Whether no program listens on a port of this machine."""
     with socket.socket() as probe:
-        # As Java does: a port whose last connections only linger is free.
+        # As in Java: a port with only lingering connections is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -81,7 +81,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port(but: int | None = None) -> int:
-    """A port that nobody listens on at this moment."""
+    """Return a port on which no program is listening."""
     while True:
         with socket.socket() as probe:
             probe.bind((HOST, 0))

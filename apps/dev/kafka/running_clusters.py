@@ -1,4 +1,4 @@
-"""The clusters that `streamgauge kafka start` left running: which there are, kept in one small file each."""
+"""The clusters that `streamgauge kafka start` left running, each recorded in a small file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ...environment.cache import cache_folder
 from .node import HOST
 
 DEFAULT = "kafka"
-"""The name of a cluster that was given none."""
+"""The default name of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """One node's process, as the state file says."""
+    """One node's process, as recorded in the state file."""
 
     pid: int
     port: int
@@ -33,7 +33,7 @@ class RunningBroker:
 
     @property
     def alive(self) -> bool:
-        """Whether its process is that broker still, not another one that got its number since."""
+        """Whether its process is still that broker, and not another process with the same id."""
         if Path("/proc/self/cmdline").exists():
             try:
                 command_line = Path(f"/proc/{self.pid}/cmdline").read_bytes()
@@ -48,7 +48,8 @@ class RunningBroker:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A cluster of one broker or more; `folder` has all its data, which stays after its end if `keep`."""
+    """A cluster of one or more brokers; `folder` has all its data, which is preserved at its end if
+    `keep`."""
 
     brokers: tuple[RunningBroker, ...]
     folder: str
@@ -68,17 +69,17 @@ class Running:
 
     @property
     def alive(self) -> bool:
-        """Whether any of its brokers is."""
+        """Whether any of its brokers is alive."""
         return any(broker.alive for broker in self.brokers)
 
     @property
     def option(self) -> str:
-        """How a command names it."""
+        """The command-line option that selects the cluster."""
         return "" if self.name == DEFAULT else f" --name {self.name}"
 
 
 def find_running() -> list[Running]:
-    """The clusters that run, by name; state files of those that are gone are cleared away."""
+    """Return the running clusters by name; remove the state files of clusters that are gone."""
     clusters = []
     for file in sorted(_folder().glob("*.json")):
         try:
@@ -96,21 +97,21 @@ def find_running() -> list[Running]:
 
 
 def remember(running: Running) -> None:
-    """Make detached brokers a cluster that `status` shows and `stop` ends."""
+    """Record detached brokers as a cluster for `status` and `stop`."""
     file = _folder() / f"{running.name}.json"
     with whole_file(file) as unfinished:
         unfinished.write_text(json.dumps(asdict(running)))
 
 
 def forget(running: Running) -> None:
-    """Clear away what is left of a cluster whose brokers are gone."""
+    """Remove the remains of a cluster whose brokers are gone."""
     if not running.keep:
         shutil.rmtree(running.folder, ignore_errors=True)
     (_folder() / f"{running.name}.json").unlink(missing_ok=True)
 
 
 def locked(name: str) -> FileLock:
-    """A lock that only one command that starts or ends this cluster has at a time."""
+    """Return a lock for commands that start or end this cluster."""
     return FileLock(_folder() / f"{name}.lock")
 
 

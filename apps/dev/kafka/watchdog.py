@@ -1,9 +1,9 @@
 """Run a command, and end it when the process that started it is gone.
 
-Started as ``python -S -E watchdog.py PARENT_PID FOLDER COMMAND…`` in a session of its own, so that Ctrl-C in
-a terminal reaches the parent alone. However the parent ends, kill -9 included, the command ends with it, and
-the folder, if one is named, goes too; on Linux the kernel ends the command should this process be killed.
-SIGTERM requests the command to end, SIGUSR1 ends it at once.
+It is started as ``python -S -E watchdog.py PARENT_PID FOLDER COMMAND…`` in its own session, so that Ctrl-C in
+a terminal only reaches the parent. However the parent ends, including kill -9, the command ends with it, and
+the folder, if named, is removed; on Linux, the kernel ends the command if this process is killed. SIGTERM
+requests the command's end, SIGUSR1 ends it immediately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _EVERY = 0.25
 
 
 def run(parent: int, folder: str, command: list[str]) -> int:
-    """Run `command` until it ends, a signal requests its end, or process `parent` is no longer our parent."""
+    """Run `command` until it ends, a signal requests its end, or `parent` is no longer this process's
+    parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_end_with_me)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
@@ -38,7 +39,7 @@ def run(parent: int, folder: str, command: list[str]) -> int:
 
 
 def _end_with_me() -> None:
-    """Ask Linux to kill the command with this process (whose one thread lives as long as itself)."""
+    """Make Linux kill the command with this process (whose only thread lives as long as the process)."""
     if sys.platform == "linux":
         import ctypes
 

@@ -1,4 +1,4 @@
-"""Random numbers from any finite distribution, at a few nanoseconds a draw."""
+"""Random numbers from any finite distribution, at a few nanoseconds per draw."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Alias:
 
     @classmethod
     def of(cls, weights: np.ndarray) -> Alias:
-        """The table for `weights` (any scale, none negative, at least one above 0)."""
+        """Build the table for `weights` (any scale, none negative, at least one above 0)."""
         n = len(weights)
         share = (weights * (n / weights.sum())).tolist()
         other = list(range(n))
@@ -39,12 +39,12 @@ class Alias:
         return cls(np.array(share), np.array(other))
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """`n` numbers of weights (int64)."""
+        """Draw `n` indexes of weights (int64)."""
         spot = rng.random(n) * len(self.keep)
         column = spot.astype(np.int64)
         return np.where(spot - column < self.keep[column], column, self.other[column])
 
 
 def zipf(n: int, exponent: float) -> Alias:
-    """Ranks 0 … n − 1, rank r with probability proportional to (r + 1) to the power −`exponent`."""
+    """Return a distribution of ranks r from 0 to n − 1 in proportion to (r + 1) ** −`exponent`."""
     return Alias.of(np.arange(1, n + 1, dtype=np.float64) ** -exponent)

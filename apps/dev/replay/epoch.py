@@ -1,4 +1,4 @@
-"""Messages whose timestamp is 0, which librdkafka can't send: it takes 0 for "now"."""
+"""Send messages with timestamp 0, which librdkafka can't: it interprets 0 as "now"."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ANSWER_SECONDS = 60.0
 
 
 class Undeliverable(StreamgaugeError, RuntimeError):
-    """Messages that the broker did not take."""
+    """The broker did not accept some messages."""
 
 
 class CannotSend(StreamgaugeError, ValueError):
-    """A message that no client can send as it is; the message says which and why."""
+    """No client can send a message unchanged; the error says which and why."""
 
 
 class EpochProducer:
@@ -32,7 +32,7 @@ class EpochProducer:
 
     def _connected(self) -> Any:
         if self._producer is None:
-            from kafka import KafkaProducer  # slow to import, and seldom needed
+            from kafka import KafkaProducer  # slow to import and rarely needed
 
             settings = raw_settings(self._config)
             known = {name: value for name, value in settings.items() if name in KafkaProducer.DEFAULT_CONFIG}
@@ -41,9 +41,9 @@ class EpochProducer:
         return self._producer
 
     def send(self, topic: str, batch: Batch) -> None:
-        """Send messages to the partitions that they name, and return when the broker has them.
+        """Send messages to their partitions, and return when the broker has them.
 
-        Raises `CannotSend`, and `Undeliverable` if the broker doesn't take them.
+        Raises `CannotSend`, and `Undeliverable` if the broker doesn't accept them.
         """
         from kafka.errors import KafkaError
 
@@ -72,6 +72,6 @@ class EpochProducer:
                 ) from None
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._producer is not None:
             self._producer.close()

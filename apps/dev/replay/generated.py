@@ -1,4 +1,4 @@
-"""Generated posts, vectorised: columns of random numbers become lines of JSON with no Python loop a post."""
+"""Generated posts, vectorised: columns of random numbers become lines of JSON without a loop over posts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TAGS_A_POST = np.array([0.34, 0.36, 0.18, 0.08, 0.04])  # shares of posts with 
 
 @dataclass(frozen=True)
 class Generated:
-    """A load's posts slice by slice: `posts` messages, or `seconds` of stream, or without end.
+    """A load's posts in slices: `posts` messages, or `seconds` of stream, or endless.
 
     The same load gives the same bytes in every run.
 
@@ -38,7 +38,7 @@ class Generated:
     seconds: float | None = None
 
     def batches(self) -> Iterator[Batch]:
-        """The posts in the order of their arrival."""
+        """Yield the posts in order of arrival."""
         made = 0
         for number in count():
             batch = one_slice(self.load, number)
@@ -55,13 +55,15 @@ class Generated:
 
 
 def one_slice(load: Load, number: int) -> Batch:
-    """Slice `number` of the stream, whatever was made before it."""
+    """Make slice `number` of the stream, independent of other slices."""
     rng = load.random(2, number)
     begin = number * load.slice_seconds
     middle = begin + load.slice_seconds / 2
     n = int(rng.poisson(load.rate_at(middle) * load.slice_seconds))
     due = begin + np.sort(rng.random(n)) * load.slice_seconds
-    author = (N_AUTHORS * rng.random(n) ** 2.5).astype(np.int64)  # a few write much, many a little
+    author = (N_AUTHORS * rng.random(n) ** 2.5).astype(
+        np.int64
+    )  # a few authors write a lot, many write little
     tag = _tags(load, rng, n)
     phrase = _phrases().draw(rng, n)
     retweet = np.zeros(n, np.uint32)
@@ -82,9 +84,9 @@ def one_slice(load: Load, number: int) -> Batch:
 
 
 def _tags(load: Load, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Numbers of each post's tags, shape (4, n); 0 stands for none."""
+    """Draw the numbers of each post's tags, shape (4, n); 0 stands for none."""
     drawn = _popularity(load.zipf).draw(rng, 4 * n).reshape(4, n)
-    # Which tag has which rank depends on the seed, or the same words would trend in every run.
+    # The ranks of tags depend on the seed, or the same words would trend in every run.
     drawn = _ranks(load)[drawn] + 1
     count = np.searchsorted(np.cumsum(_TAGS_A_POST)[:-1], rng.random(n), side="right")
     drawn *= np.arange(4)[:, None] < count
@@ -92,7 +94,7 @@ def _tags(load: Load, rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def _swept_up(load: Load, rng: np.random.Generator, t: float, n: int) -> Iterator[tuple[Surge, np.ndarray]]:
-    """The rows of a slice that belong to each burst felt at time `t`."""
+    """Select the rows of a slice that belong to each burst active at time `t`."""
     active = load.bursts(t)
     weights = np.array([1.0, *(burst.weight(t) for burst in active)])
     cause = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], rng.random(n), side="right")
@@ -101,26 +103,26 @@ def _swept_up(load: Load, rng: np.random.Generator, t: float, n: int) -> Iterato
 
 
 def _only_once(tag: np.ndarray) -> None:
-    """A tag counts once a post: repeated ones become none."""
+    """Remove repeated tags of a post."""
     for later in range(1, 4):
         for earlier in range(later):
             tag[later][tag[later] == tag[earlier]] = 0
 
 
 def _clocks(load: Load, rng: np.random.Generator, due: np.ndarray, author: np.ndarray) -> np.ndarray:
-    """What each author's clock said (ms since the epoch): behind the arrival by a delay, off by a skew."""
+    """Return the authors' clock times (ms since the epoch): before the arrival by a delay, plus a skew."""
     delay = rng.exponential(0.2, len(due))
     slow = rng.random(len(due))
     delay[slow < 0.1] *= 8
     delay[slow < load.late] += 60 + 240 * rng.random(int((slow < load.late).sum()))
-    # One author in fifty has a clock that is off, always by the same amount, up to 1.5 s either way.
+    # One author in fifty has a wrong clock, always by the same amount, up to 1.5 s either way.
     off = (author * 2_654_435_761) % 1_000_003
     skew = np.where(off % 50 == 0, (off / 1_000_003 - 0.5) * 3.0, 0.0)
     return (load.start.timestamp() * 1000 + (due - delay + skew) * 1000).astype(np.int64)
 
 
 def _repeat_some(load: Load, rng: np.random.Generator, due: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which post each message carries, and when it is due: some posts are sent again a little later."""
+    """Return each message's post and due time; some posts are sent again a little later."""
     again = np.flatnonzero(rng.random(len(due)) < load.duplicates)
     if not len(again):
         return np.arange(len(due)), due
@@ -166,7 +168,7 @@ def _lines(
 
 
 def _malform(load: Load, rng: np.random.Generator, lines: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Some lines as broken senders leave them: cut short, plain text, bytes that are not text."""
+    """Break some lines like faulty senders: truncated, plain text, bytes that are not text."""
     broken = rng.random(len(lines)) < load.malformed
     if not broken.any():
         return lines
@@ -189,14 +191,14 @@ def _phrases() -> Alias:
 
 @lru_cache(maxsize=4)
 def _ranks(load: Load) -> np.ndarray:
-    """The tag at each rank: the well-known words lead, in an order of the load's own."""
+    """Return the tag at each rank: the well-known words come first, in an order specific to the load."""
     rng = load.random(0)
     return np.concatenate([rng.permutation(64), 64 + rng.permutation(N_TAGS - 64)])
 
 
 @lru_cache(maxsize=1)
 def _words() -> dict[str, pl.Series]:
-    """Every piece a line is put together from; row 0 of the tags stands for none."""
+    """Return all pieces from which a line is built; row 0 of the tags stands for none."""
     languages, texts, _ = phrases()
     return {
         "author": pl.Series(authors()),

@@ -1,7 +1,7 @@
-"""How many posts come when: a daily rhythm, bursts of interest, floods of retweets.
+"""The rate of posts over time: a daily rhythm, bursts of interest, floods of retweets.
 
-Everything is a function of the load's seed and of the time alone, so any slice of a stream can be made on its
-own, again, or in another process.
+Everything is a function of only the load's seed and the time, so any slice of a stream can be generated
+separately, repeatedly, or in another process.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-_HORIZON = 60.0  # seconds: bursts are drawn minute by minute, and none is felt for longer
+_HORIZON = 60.0  # seconds: bursts are drawn minute by minute, and none lasts longer
 
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A tag that everybody suddenly writes about, or (`flood`) that a few authors push by retweeting."""
+    """A tag that many authors suddenly use, or (`flood`) that a few authors push by retweeting."""
 
     at: float
     height: float
@@ -27,7 +27,7 @@ class Surge:
     n_authors: int
 
     def weight(self, t: float) -> float:
-        """How much traffic it adds at time `t` (seconds), as a share of the usual."""
+        """Return the traffic that it adds at time `t` (seconds), as a share of the usual."""
         age = t - self.at
         if age < 0:
             return 0.0
@@ -40,11 +40,11 @@ class Surge:
 class Load:
     """A social stream to generate.
 
-    `rate`: posts a second, averaged over a day. `start`: what the authors' clocks say at the beginning
-    (UTC). `day`: seconds in which a whole day's rhythm passes; the clocks themselves are not compressed.
-    `zipf`: exponent of the tags' popularity. `duplicates`, `malformed`: shares of all messages, the latter
-    cut lines, plain text and bytes that are not text. `late`: share of posts that arrive minutes after their
-    own time; the others arrive within seconds, out of order.
+    `rate`: posts per second, averaged over a day. `start`: the authors' clock time at the beginning (UTC).
+    `day`: the seconds in which a whole day's rhythm passes; the clocks themselves are not compressed. `zipf`:
+    the exponent of the tags' popularity. `duplicates`, `malformed`: shares of all messages; malformed ones
+    are truncated lines, plain text and bytes that are not text. `late`: share of posts that arrive minutes
+    after their own time; the others arrive within seconds, out of order.
 
     >>> load = Load(rate=1000, seed=7)
     >>> load.rate_at(0.0) == Load(rate=1000, seed=7).rate_at(0.0)
@@ -73,15 +73,15 @@ class Load:
 
     @property
     def slice_seconds(self) -> float:
-        """Seconds of stream made at once: about 65,000 posts, at most a second."""
+        """The seconds of stream generated at once: about 65,000 posts, at most a second."""
         return min(max(65_536 / self.rate, 0.02), 1.0)
 
     def random(self, *path: int) -> np.random.Generator:
-        """The random numbers of one part of the stream, the same in every run and process."""
+        """Return the random generator of one part of the stream, the same in every run and process."""
         return np.random.default_rng([self.seed, *path])
 
     def bursts(self, t: float) -> list[Surge]:
-        """The bursts and floods that can be felt at time `t`."""
+        """Return the bursts and floods that are active at time `t`."""
         minute = int(t // _HORIZON)
         near = [burst for m in (minute - 1, minute) if m >= 0 for burst in self._bursts_of(m)]
         return [burst for burst in near if burst.weight(t) > 0.001]
@@ -104,10 +104,10 @@ class Load:
         return made
 
     def rate_at(self, t: float) -> float:
-        """Posts a second expected `t` seconds after the start, bursts included.
+        """Return the expected posts per second `t` seconds after the start, including bursts.
 
-        The day begins at nine in the morning; its trough is at four at night, its humps are at noon and at
-        eight in the evening, and it averages 1.
+        The day begins at nine in the morning; its minimum is at four at night, its peaks are at noon and at
+        eight in the evening, and its average is 1.
         """
         hour = 2 * math.pi * (t / self.day + 5 / 24)
         rhythm = 1 - 0.5 * math.cos(hour) - 0.25 * math.cos(2 * hour)

@@ -1,4 +1,4 @@
-"""A replay in a process of its own, so that making posts takes no time from counting them."""
+"""A replay in its own process, so that generating posts doesn't slow down counting them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SENDER = "streamgauge.apps.dev.replay.sender"
 
 
 class ReplayError(StreamgaugeError, RuntimeError):
-    """A replay that ended early; the message says why."""
+    """A replay ended early; the message says why."""
 
 
 _LONGEST_FOLDER = 64
-"""In bytes: a socket's path, with two names that multiprocessing makes up, may have 107, elsewhere 103."""
+"""The longest folder in bytes: a socket's path, with multiprocessing's names, may have 107, elsewhere 103."""
 
 
 def start_method(folder: str) -> str:
-    """How processes start whose server would have its socket in a folder for temporary files.
+    """Return the start method of processes, given the folder for the fork server's socket.
 
     >>> start_method("/tmp/" + 100 * "a")
     'spawn'
@@ -39,13 +39,13 @@ def start_method(folder: str) -> str:
 class Replay:
     """Sends a source's messages to a topic in the background.
 
-    The process ends by itself when all is sent, when `stop` is called, and when its parent is gone.
+    The process ends when all messages are sent, when `stop` is called, and when its parent is gone.
     """
 
     def __init__(self, source: Source, topic: str, bootstrap_servers: str, *, pace: bool = True) -> None:
         context: Any = multiprocessing.get_context(start_method(tempfile.gettempdir()))
-        # One writes, one reads. A lock would be a name that multiprocessing's tracker has to know at the end,
-        # and a terminal that is closed ends the tracker first.
+        # One process writes, one reads. A lock would have to be registered with multiprocessing's tracker,
+        # and closing a terminal ends the tracker first.
         self._sent: Any = context.Value("q", 0, lock=False)
         self._wrong, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
@@ -57,7 +57,7 @@ class Replay:
 
     @staticmethod
     def prepare(*modules: str) -> None:
-        """Begin to start the process that replays are forked from, with these modules and its own loaded."""
+        """Begin to start the process from which replays are forked, with these modules and its own loaded."""
         if start_method(tempfile.gettempdir()) == "forkserver":
             multiprocessing.set_forkserver_preload([_SENDER, *modules])
             with _interrupts_blocked():
@@ -72,7 +72,7 @@ class Replay:
 
     @property
     def sent(self) -> int:
-        """Messages handed to Kafka so far."""
+        """The number of messages passed to Kafka so far."""
         return int(self._sent.value)
 
     @property
@@ -96,7 +96,7 @@ class Replay:
         assert self.done
 
     def stop(self) -> None:
-        """End it now, whatever it does; nothing happens if it never ran or is over."""
+        """End the replay immediately; does nothing if it never ran or has ended."""
         if self.running:
             self._process.kill()
             self._process.join()
@@ -125,8 +125,9 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal; those started here are ended by their parent, silently."""
-    # multiprocessing's tracker is started before, as its start lets interrupts in again.
+    """Shield started processes from Ctrl-C, which goes to all processes of a terminal; their parent ends
+    them."""
+    # Start multiprocessing's tracker first, because its start unblocks interrupts.
     resource_tracker.ensure_running()
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

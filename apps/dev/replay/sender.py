@@ -1,7 +1,8 @@
-"""Messages into Kafka, when they are due.
+"""Send messages to Kafka when they are due.
 
-With room in the queue and time to fill a request, confluent-kafka's `produce` is not what limits a replay
-(0.6 M posts a second of 200 bytes beside a broker on two cores); its batch call knows no timestamps.
+With room in the queue and time to fill a request, confluent-kafka's `produce` does not limit a replay (0.6 M
+posts of 200 bytes per second, with a broker on the same two cores); its batch call doesn't support
+timestamps.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ log = logging.getLogger("streamgauge.kafka")
 _QUEUE = 500_000  # messages
 _AT_ONCE = 20_000
 _ANSWER = 5.0  # seconds
-_PATIENCE = 300.0  # seconds: as long as librdkafka tries to deliver a message
+_PATIENCE = 300.0  # seconds: librdkafka's time limit to deliver a message
 _AWAY = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -37,7 +38,7 @@ _AWAY = (
     KafkaError.BROKER_NOT_AVAILABLE,
     KafkaError.REQUEST_TIMED_OUT,
 )
-_TICK = 0.02  # seconds between two looks at what is due
+_TICK = 0.02  # seconds between two checks for due messages
 
 DEFAULTS: dict[str, Any] = {
     "compression.type": "lz4",
@@ -47,17 +48,17 @@ DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.messages": _QUEUE,
     "queue.buffering.max.kbytes": 1_000_000,
     "enable.idempotence": True,  # a retry after a lost answer doesn't put a post there twice
-    "message.max.bytes": LARGEST_LETTER,  # what is too large, the topic says
+    "message.max.bytes": LARGEST_LETTER,  # the topic decides what is too large
     "log_level": 0,
 }
 
 
 class Undelivered(StreamgaugeError, RuntimeError):
-    """Messages that the broker did not take; the message says how many and why."""
+    """The broker did not accept some messages; the error says how many and why."""
 
 
 def producer_for(bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> Producer:
-    """A producer for `send`. Half a second goes by until it can send, unless it has had time to connect."""
+    """Return a producer for `send`. It needs half a second to connect before it can send."""
     return Producer({**DEFAULTS, "bootstrap.servers": bootstrap_servers, **(config or {})})
 
 
@@ -73,10 +74,10 @@ def send(
 ) -> int:
     """Send all of a source's messages and return how many there were, once the broker has them all.
 
-    With `pace`, no message is sent before it is due; without, all as fast as they go. A broker that is
-    unreachable is waited for, from the first question on: five minutes, librdkafka's `delivery.timeout.ms`.
-    `progress` is called with how many were sent so far. `producer` is one of `producer_for`, a new one unless
-    named. Raises `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
+    With `pace`, no message is sent before it is due; without, messages are sent as fast as possible. It waits
+    five minutes for an unreachable broker, librdkafka's `delivery.timeout.ms`. `progress` is called with the
+    number of messages sent so far. `producer` is a result of `producer_for`, by default a new one. Raises
+    `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
     """
     if producer is None:
         producer = producer_for(bootstrap_servers, config)
@@ -122,7 +123,7 @@ def send(
 
 
 def doubted(batch: Batch) -> str | None:
-    """What to say of messages most of whose timestamps would be right in another unit; None of others."""
+    """Return a warning if most timestamps would be plausible in another unit; None otherwise."""
     doubt = wrong_unit(batch.sent, "ms", int(time.time() * 1e6))
     if doubt is None:
         return None
@@ -130,7 +131,7 @@ def doubted(batch: Batch) -> str | None:
 
 
 def _partitions(producer: Producer, topic: str) -> int:
-    """How many partitions the topic has; a broker that is unreachable is waited for."""
+    """Return the topic's number of partitions, waiting for an unreachable broker."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -138,7 +139,7 @@ def _partitions(producer: Producer, topic: str) -> int:
         except KafkaException as error:
             if error.args[0].code() not in _AWAY or time.monotonic() > deadline:
                 raise
-            time.sleep(_TICK)  # some of these come at once
+            time.sleep(_TICK)  # some of these errors are raised immediately
             continue
         if known.error is None:
             return len(known.partitions)
@@ -148,7 +149,7 @@ def _partitions(producer: Producer, topic: str) -> int:
 
 
 def _runs(batch: Batch) -> Iterator[Batch]:
-    """The batch in pieces: those whose messages all have a timestamp of 0, and the others."""
+    """Split the batch into pieces whose messages all have timestamp 0, and the others."""
     if batch.partitions is None or batch.sent.all():
         yield batch
         return

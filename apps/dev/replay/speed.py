@@ -1,4 +1,4 @@
-"""How fast a recording is replayed, as the command line says it."""
+"""The replay speed of a recording, from the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Speed = Annotated[
 
 
 def faster(speed: str) -> float:
-    """How many times faster than recorded; 0 for at once. Raises `ValueError` for anything else.
+    """Parse a factor of the recorded speed; 0 for immediately. Raises `ValueError` for anything else.
 
     >>> faster("10x"), faster("0.5"), faster("max")
     (10.0, 0.5, 0.0)

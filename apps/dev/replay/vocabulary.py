@@ -56,7 +56,7 @@ _PHRASES: tuple[tuple[str, float, tuple[str, ...]], ...] = (
 
 @lru_cache(maxsize=1)
 def tags() -> tuple[str, ...]:
-    """`N_TAGS` different tags, the well-known ones first.
+    """Return `N_TAGS` different tags, the well-known ones first.
 
     >>> len(set(tags())), tags()[:3]
     (50000, ('breaking', 'news', 'music'))
@@ -70,14 +70,14 @@ def tags() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def authors() -> tuple[str, ...]:
-    """`N_AUTHORS` different handles."""
+    """Return `N_AUTHORS` different handles."""
     first, second = _FIRST.split(), _SECOND.split()
     return tuple(f"{first[n % len(first)]}.{second[n % len(second)]}.{n}" for n in range(N_AUTHORS))
 
 
 @lru_cache(maxsize=1)
 def phrases() -> tuple[list[str], list[str], np.ndarray]:
-    """Languages, texts and shares (they sum to 1) of all phrases, side by side."""
+    """Return the languages, texts and shares (which sum to 1) of all phrases."""
     languages, texts, shares = [], [], []
     for language, share, lines in _PHRASES:
         for line in lines:

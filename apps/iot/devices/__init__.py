@@ -1,1 +1,1 @@
-"""Payloads of devices and gateways, each read by its shape: several readings of a device in a message."""
+"""Payloads of devices and gateways, recognised by their shape: a message may have several readings."""

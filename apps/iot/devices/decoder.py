@@ -1,4 +1,4 @@
-"""A decoder of devices' payloads: a row for each message, with the readings in it, by its shape."""
+"""A decoder of devices' payloads by shape: a row for each message, with its readings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Devices:
         return dict(_frame(_built([])).schema)
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         keys, stamps = messages.key.to_pylist(), messages.timestamp.tolist()
         reads = [partial(self._row, key, stamp) for key, stamp in zip(keys, stamps)]
         return one_by_one(messages, reads, _built, _frame)
@@ -97,7 +97,7 @@ class Devices:
         return {"time": latest, "arrived": arrived, "readings": rows}
 
     def readings(self, data: bytes, key: bytes | None, arrived_ms: int) -> list[Reading]:
-        """What is in a single message. Raises `Misread` for one that no shape fits."""
+        """Return the readings in a single message. Raises `Misread` if no shape fits."""
         payload = payload_of(data, key, arrived_ms, self.zone)
         if isinstance(payload.body, str):
             if is_history(payload.body):
@@ -110,7 +110,7 @@ class Devices:
 
 
 def payload_of(data: bytes, key: bytes | None, arrived_ms: int, zone: str = "UTC") -> Payload:
-    """A message's parts; its body is text if it isn't JSON. Raises `Misread` for bytes that aren't UTF-8."""
+    """Parse a message; the body is text if it isn't JSON. Raises `Misread` for bytes that aren't UTF-8."""
     topic = "" if key is None else key.decode(errors="replace")
     try:
         text = data.decode().strip().lstrip("\ufeff")
@@ -126,7 +126,7 @@ def payload_of(data: bytes, key: bytes | None, arrived_ms: int, zone: str = "UTC
 
 
 def named_shape(data: bytes, key: bytes | None = None) -> str:
-    """The name of a payload's shape; empty if none fits."""
+    """Return the name of a payload's shape; empty if none fits."""
     try:
         payload = payload_of(data, key, 0)
     except Misread:
@@ -139,7 +139,7 @@ def named_shape(data: bytes, key: bytes | None = None) -> str:
 
 
 def form_of_readings(data: bytes, key: bytes | None) -> str:
-    """The name of the shape of an object without a ``value`` that has readings; empty if it isn't one.
+    """Return the name of the shape of an object with readings but no ``value``; empty for anything else.
 
     >>> form_of_readings(b'{"ts": 1780315200, "values": {"t": 1}}', None)
     'ThingsBoard'
@@ -153,7 +153,7 @@ def form_of_readings(data: bytes, key: bytes | None) -> str:
 
 
 def _shape(payload: Payload) -> PayloadShape | None:
-    """That of an object, or of the first of a list of objects."""
+    """Return the shape of an object, or of the first in a list of objects."""
     body = payload.body
     if (shape := shape_of(payload)) is None and isinstance(body, list) and body:
         return shape_of(payload._replace(body=body[0]))
@@ -180,10 +180,10 @@ def _shaped(payload: Payload) -> list[Reading]:
 
 
 def _bare(payload: Payload) -> list[Reading]:
-    """A value alone, as Tasmota's ``stat/hall/POWER`` and Home Assistant's statestream have it."""
+    """Read a bare value, as in Tasmota's ``stat/hall/POWER`` and Home Assistant's statestream."""
     topic = payload.topic
     if shape_of(payload) is not None:
-        return []  # a command, say
+        return []  # for example a command
     if not topic:
         shown = str(payload.body)[:40]
         raise Misread(Reason("a value alone", f"{shown!r} alone, and no key that names its sensor"))
@@ -201,7 +201,7 @@ _warned: list[bool] = []
 
 
 def _warn() -> None:
-    """Say in the log, once in a process, that readings have Kafka's times."""
+    """Log once per process that readings have Kafka's times."""
     if not _warned:
         _warned.append(True)
         log.warning("readings without a time of their own get their message's time in Kafka")

@@ -1,7 +1,7 @@
-"""InfluxDB's line protocol, and Home Assistant's history as CSV: payloads that are text.
+"""Text payloads: InfluxDB's line protocol, and Home Assistant's history as CSV.
 
 Source: https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/. Times are nanoseconds there;
-other precisions are known by their size, as everywhere in this app.
+other precisions are recognised by the size of the number, as everywhere in this app.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BOOLEANS = {
 
 
 def is_line_protocol(text: str) -> bool:
-    """Whether a text's first line is one.
+    """Whether a text's first line is line protocol.
 
     >>> is_line_protocol("weather,location=us temperature=82 1465839830100400200"), is_line_protocol("21.5")
     (True, False)
@@ -41,7 +41,7 @@ def is_line_protocol(text: str) -> bool:
 
 
 def line_protocol(payload: Payload) -> list[Reading]:
-    """The fields of every line; a sensor is a series and a field of it.
+    """Read the fields of every line; a sensor is a series and one of its fields.
 
     Raises `Misread` for a broken line.
     """
@@ -72,7 +72,7 @@ _HISTORY = ("entity_id", "state")
 
 
 def is_history(text: str) -> bool:
-    """Whether a text has the header of Home Assistant's history as CSV.
+    """Whether a text has the header of Home Assistant's CSV history.
 
     >>> is_history("entity_id,state,last_changed\\nsensor.a,1,2026-06-01T12:00:00.000Z")
     True
@@ -81,7 +81,7 @@ def is_history(text: str) -> bool:
 
 
 def history(payload: Payload) -> list[Reading]:
-    """A record of it, behind the header. Raises `Misread` for one without a time."""
+    """Read a record after the header. Raises `Misread` for a record without a time."""
     header, _, records = payload.body.partition("\n")
     names, readings = cells_of(header), []
     for record in records.splitlines():

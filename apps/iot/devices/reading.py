@@ -1,4 +1,4 @@
-"""One reading of a device, and the words and units in which devices write values."""
+"""Readings of devices, and the words and units in which devices write values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ....operators.formats.reasons import Reason
 class Reading(NamedTuple):
     """What one sensor measured: a number in `value`, or a word in `state`, such as ``on``.
 
-    `sensor` is the device and what it measures, `measure` the latter alone. `at` is in microseconds since
-    1970, None where the payload has no time.
+    `sensor` is the device and what it measures, `measure` only the latter. `at` is in microseconds since
+    1970, None if the payload has no time.
     """
 
     sensor: str
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 
 
 NOTHING = {"", "unavailable", "unknown", "none", "null", "nan", "undefined"}
-"""What stands in place of a reading that there isn't."""
+"""Placeholders for a missing reading."""
 
 _QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*([°%µA-Za-z][^\s\d]{0,7})?")
 _WORD = re.compile(r"[^\W\d_][^\W\d]*(?:[ /-][^\W\d]+){0,4}")
@@ -49,9 +49,9 @@ _PLACES = {
 
 
 def measured(value: Any, what: str) -> dict[str, Any] | None:
-    """A value as the fields of a `Reading`: a number, a state, or None for what is neither.
+    """Convert a value to the fields of a `Reading`: a number, a state, or None for anything else.
 
-    Raises `Misread` for a number that has a decimal comma or isn't finite.
+    Raises `Misread` for a number with a decimal comma or one that isn't finite.
 
     >>> measured("21.5 °C", "t"), measured("ON", "s"), measured(True, "b"), measured("0T01:10:13", "up")
     ({'value': 21.5, 'unit': '°C'}, {'state': 'on'}, {'state': 'true'}, None)
@@ -76,12 +76,12 @@ def measured(value: Any, what: str) -> dict[str, Any] | None:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all doubles
+    except OverflowError:  # an integer beyond the range of doubles
         return False
 
 
 def flat(members: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value of an object with its path, also within objects and lists.
+    """Yield each value of an object with its path, including values in nested objects and lists.
 
     >>> list(flat({"a": 1, "b": {"c": [2, {"d": 3}]}}))
     [('a', 1), ('b/c/0', 2), ('b/c/1/d', 3)]
@@ -103,7 +103,7 @@ def readings_of(
     units: Mapping[str, str] | None = None,
     without: frozenset[str] = frozenset(),
 ) -> list[Reading]:
-    """The readings among the members of an object, and where the device is, if they say so.
+    """Return the readings in an object, with the device's place if the object has it.
 
     `units` maps the last step of a member's path to its unit. Members named in `without` are left out.
     """
@@ -124,7 +124,7 @@ def readings_of(
 
 
 def in_unit(value: float, unit: str | None, wanted: str) -> tuple[float, str | None]:
-    """A temperature in another unit; other values as they are.
+    """Convert a temperature to another unit; return other values unchanged.
 
     >>> in_unit(212.0, "F", "°C"), in_unit(50.0, "%", "°C")
     ((100.0, '°C'), (50.0, '%'))

@@ -1,1 +1,1 @@
-"""Eclipse Sparkplug B: payloads whose metrics go by aliases that births define, and messages about nodes."""
+"""Eclipse Sparkplug B: payloads with metric aliases that births define, and messages about nodes."""

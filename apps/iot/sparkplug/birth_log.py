@@ -1,8 +1,7 @@
 """A topic's births, read to the end of the topic before data are decoded by them.
 
-A birth and the data after it may lie in different partitions, since their keys differ. So a worker that
-decodes reads all partitions, and as far as they go by then: a birth that was written before the data is
-there.
+A birth and the data after it may be in different partitions, since their keys differ. So a worker reads all
+partitions to their current ends before it decodes: a birth that was written before the data is then known.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from .births import Births, birth_of
 from .payload import payload_of, speaker_of
 
 _AT_ONCE_SECONDS = 120.0
-"""How long births are read before a waiting worker gives a sign of life."""
+"""How long births are read before a waiting worker logs that it is alive."""
 _NO_PROGRESS_SECONDS = 30.0
 _MOST = 8
 
 
 class BirthLog:
-    """The births that a topic holds. One thread at a time reads it."""
+    """The births in a topic. Only one thread reads it at a time."""
 
     def __init__(self, topic: str, settings: Mapping[str, Any]) -> None:
         self._topic = topic
@@ -39,7 +38,7 @@ class BirthLog:
         self._lock = threading.Lock()
 
     def births(self) -> Births:
-        """All that the topic holds by now.
+        """Return all births currently in the topic.
 
         Raises `Unavailable` if they can't be read for now, or if the topic doesn't exist.
         """
@@ -56,7 +55,7 @@ class BirthLog:
         return self._births
 
     def close(self) -> None:
-        """Let go of the connection; what was read is kept."""
+        """Close the connection, and keep the births."""
         with self._lock:
             self._close()
 
@@ -82,7 +81,7 @@ class BirthLog:
                 )
 
     def take(self, messages: Messages) -> None:
-        """Add the births among messages; broken ones are left to the reader of the topic itself."""
+        """Add the births among messages; the topic's own reader reports broken ones."""
         keys = pl.Series(values=pl.from_arrow(messages.key), dtype=pl.Binary)
         born = keys.bin.contains(b"/NBIRTH/") | keys.bin.contains(b"/DBIRTH/")
         for row in born.fill_null(False).arg_true().to_list():
@@ -103,7 +102,7 @@ _logs_lock = threading.Lock()
 
 
 def birth_log(topic: str, settings: Mapping[str, Any]) -> BirthLog:
-    """The log of a topic, one for all that a process decodes: Spark gives it many short tasks."""
+    """Return the log of a topic, shared by all decoders in a process, because Spark runs many short tasks."""
     key = topic, tuple(sorted((name, repr(value)) for name, value in dict(settings).items()))
     with _logs_lock:
         log = _logs.pop(key, None) or BirthLog(topic, settings)

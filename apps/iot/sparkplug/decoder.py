@@ -1,4 +1,4 @@
-"""A decoder of Sparkplug B: a row for each message, with the readings in it by their names."""
+"""A decoder of Sparkplug B: a row for each message, with its readings by name."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _LATEST_MS = 1 << 47
 
 @dataclass(frozen=True)
 class Sparkplug:
-    """A `Decoder` of Sparkplug B; the topic of MQTT is in the messages' keys, births are in a topic.
+    """A `Decoder` of Sparkplug B; the MQTT topic is in the messages' keys, births are in a topic.
 
-    Of each message: the `node` and the `unit` that speaks, a node or a device; when it `arrived`, by Kafka
+    A row has: the `node` and the sending `unit`, a node or a device; when the message `arrived`, by Kafka
     (ms); its `seq`; whether it is a node's `birth` (1, else null); whether the unit is `dead` (1), born (0),
-    or neither (null); its `readings`, each with the metric's name, its own time (ms) and the number. Readings
-    that are null or historical are left out, as are metrics without a number. Where aliases stand for names,
-    or datatypes are left out, they are those of the unit's last birth before (`births`).
+    or neither (null); its `readings`, each with the metric's name, its own time (ms) and the number. Null and
+    historical readings are left out, as are metrics without a number. Aliases, and omitted datatypes, are
+    resolved by the unit's last birth before the message (`births`).
     """
 
     topic: str
@@ -54,11 +54,11 @@ class Sparkplug:
         return dict(picked(pa.array([], _ROW), _COLUMNS).schema)
 
     def definition(self) -> dict[str, Any]:
-        """How it reads; not where births are."""
+        """Return how it decodes, without the location of births."""
         return {"version": 1}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused. Raises `Unavailable`."""
+        """Return the rows of a batch, and why the other messages were refused. Raises `Unavailable`."""
         session = _Session(self)
         keys, stamps = messages.key.to_pylist(), messages.timestamp.tolist()
         reads = [partial(session.row, key, stamp) for key, stamp in zip(keys, stamps)]
@@ -73,7 +73,7 @@ def _built(rows: list[Any]) -> pa.Array:
 
 
 class _Session:
-    """The reading of one batch. Births are read to their end once, if any message needs them."""
+    """The decoding of one batch. Births are read to their end once, if any message needs them."""
 
     def __init__(self, decoder: Sparkplug) -> None:
         self._decoder = decoder
@@ -81,19 +81,19 @@ class _Session:
         self.away: Exception | None = None
 
     def births(self) -> Births:
-        """All births that are known by now."""
+        """All births known by now."""
         if self._births is None:
             if self.away is not None:
                 raise self.away
             try:
                 self._births = birth_log(self._decoder.topic, self._decoder.settings).births()
             except Exception as error:
-                self.away = error  # a reader of single messages would blame the message
+                self.away = error  # decoding single messages would blame the message
                 raise
         return self._births
 
     def row(self, key: bytes | None, arrived: int, data: memoryview) -> dict[str, Any]:
-        """A message's row. Raises `Misread` for one that can't be understood."""
+        """Return a message's row. Raises `Misread` if it can't be decoded."""
         speaker = speaker_of(key)
         if not speaker.kind:
             return {}
@@ -101,7 +101,7 @@ class _Session:
         row_: dict[str, Any] = {"node": speaker.node, "unit": speaker.unit, "arrived": arrived}
         if speaker.kind == "NDEATH":
             ended, now = session_of(payload), self.births().session(speaker.node, arrived)
-            # A broker reports a lost connection late, maybe after the node is back.
+            # A broker reports a lost connection late, perhaps after the node is back.
             over = None not in (ended, now) and ended != now
             return {} if over else {**row_, "dead": 1}
         row_["seq"] = payload.seq if payload.HasField("seq") else None

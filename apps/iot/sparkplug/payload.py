@@ -1,4 +1,4 @@
-"""Sparkplug B's topics and payloads: who speaks, of what kind a message is, and the numbers of metrics.
+"""Sparkplug B's topics and payloads: the sender, the kind of message, and the numbers of metrics.
 
 Source: Eclipse Sparkplug Specification, version 3.0.0, chapters 4 (topics) and 6 (payloads).
 """
@@ -29,25 +29,26 @@ _MESSAGES: dict[str, Fields] = {
         "boolean_value": (14, "bool"),
     },
 }
-"""What is read of a payload, with its numbers; other fields are left out."""
+"""The fields of a payload that are read, with their numbers."""
 
 _VALUES = tuple(name for name in _MESSAGES["Metric"] if name.endswith("_value"))
 _WHOLE = {"int_value", "long_value"}
 
 _SIGNED = {1: 8, 2: 16, 3: 32, 4: 64}
 _UNSIGNED = {5: 8, 6: 16, 7: 32, 8: 64}
-"""The bits of whole numbers by datatype: Int8 … Int64 and UInt8 … UInt64."""
+"""The bits of integers by datatype: Int8 … Int64 and UInt8 … UInt64."""
 
 KINDS = ("NBIRTH", "DBIRTH", "NDATA", "DDATA", "NDEATH", "DDEATH")
-"""The kinds of messages that are read; commands and states of hosts are left out."""
+"""The kinds of messages that are read, without commands and states of hosts."""
 _OTHERS = ("NCMD", "DCMD")
 SESSION = "bdSeq"
-"""The metric that says which death belongs to which birth of a node."""
+"""The metric that matches a node's deaths with its births."""
 _CONTROLS = ("Node Control/", "Device Control/")
 
 
 class Speaker(NamedTuple):
-    """Who a message is from, by MQTT's topic, and of what kind it is; `kind` is empty where it isn't read."""
+    """A message's sender, from the MQTT topic, and its kind; `kind` is empty for messages that aren't
+    read."""
 
     kind: str
     group: str = ""
@@ -66,12 +67,12 @@ class Speaker(NamedTuple):
 
     @property
     def rebirth(self) -> str:
-        """What makes it say everything again."""
+        """The command that makes it publish everything again."""
         return f"ask for a rebirth: true for 'Node Control/Rebirth' at spBv1.0/{self.group}/NCMD/{self.edge}"
 
 
 def speaker_of(key: bytes | None) -> Speaker:
-    """Who speaks, by the topic in a message's key. Raises `Misread` for what is no topic of Sparkplug B.
+    """Parse the sender from the topic in a message's key. Raises `Misread` for other topics.
 
     >>> speaker_of(b"spBv1.0/plant/DDATA/line 1/press").unit
     'plant/line 1/press'
@@ -97,7 +98,7 @@ def _payload() -> Any:
 
 
 def payload_of(data: bytes | memoryview) -> Any:
-    """A payload. Raises `Misread` for bytes that are not one."""
+    """Parse a payload. Raises `Misread` for other bytes."""
     try:
         return _payload().FromString(bytes(data))
     except Exception as error:
@@ -105,20 +106,20 @@ def payload_of(data: bytes | memoryview) -> Any:
 
 
 def is_reading(name: str) -> bool:
-    """Whether a metric of this name is measured: others are about sessions, or receive commands."""
+    """Whether a metric of this name is a reading; others are about sessions, or receive commands."""
     return name != SESSION and not name.startswith(_CONTROLS)
 
 
 def needs_datatype(metric: Any) -> bool:
-    """Whether the number of a metric depends on a datatype that it doesn't give."""
+    """Whether the number of a metric depends on a datatype that it doesn't contain."""
     return not metric.datatype and metric.WhichOneof("value") in _WHOLE
 
 
 def number_of(metric: Any, datatype: int) -> float | None:
-    """A metric's number: of a Boolean 1 or 0; None for null, texts, times and anything else without one.
+    """Return a metric's number: 1 or 0 for a Boolean; None for null, texts, times and other non-numbers.
 
-    Whole numbers lie in unsigned fields; those below 0 are their two's complement, in as many bits as the
-    datatype has or in all of the field's, as implementations differ.
+    Integers are in unsigned fields; negative ones are in two's complement, in the bits of the datatype or of
+    the whole field, because implementations differ.
     """
     which = metric.WhichOneof("value")
     if metric.is_null or which is None:

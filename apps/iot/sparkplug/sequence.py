@@ -1,4 +1,4 @@
-"""A rule about the numbers of Sparkplug's messages: whether each of a node's is the next one."""
+"""A rule about the sequence numbers of Sparkplug messages: each of a node's must follow the previous one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from ....operators.rules.rule import Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure
 
 _NUMBERS = 256
-"""A node counts its messages, those of its devices included, from 0 to 255 and again; a birth is 0."""
+"""A node numbers its messages, including its devices', from 0 to 255 and then from 0 again; a birth is 0."""
 
 
 class SequenceGap(Rule):
-    """Messages of a node are missing, or came twice or out of order; fired once for each window.
+    """Messages of a node are missing, repeated or out of order; fires once for each window.
 
-    The figure is how many gaps there are. Messages that Kafka stamps with the same millisecond are in the
-    order of their numbers. A number that lies less than half the circle behind came late, or again, and the
-    next number is compared with the ones before it. If the numbers continue from the late one, there was a
-    gap of more than half the circle.
+    The value is the number of gaps. Messages with the same Kafka millisecond are ordered by their numbers. A
+    number less than half the circle behind is late, or repeated, and the next number is compared with the
+    ones before it. If the numbers continue from the late one, there was a gap of more than half the circle.
     """
 
     def paths(self) -> Iterable[str]:
@@ -71,7 +70,7 @@ class SequenceGap(Rule):
             yield self._alert("fired", key, row.at_us, row.at_us, Figure.exactly(len(wrong)), 0.0, why)
 
     def _step(self, memory: dict[str, Any], row: Row) -> str | None:
-        """What is wrong with the next message of a node, if anything is."""
+        """Return what is wrong with the next message of a node, if anything."""
         seq, due = row.key["seq"], memory.get("next")
         if due is None:
             memory["next"] = (seq + 1) % _NUMBERS
@@ -89,13 +88,13 @@ class SequenceGap(Rule):
 
 
 def _next_of(numbers: set[int]) -> int:
-    """The number that is due after a birth and the messages of its millisecond.
+    """Return the next number after a birth and the messages of its millisecond.
 
-    Others of that millisecond are of the session before.
+    Other messages of that millisecond belong to the previous session.
     """
     return next(number for number in range(1, _NUMBERS + 1) if number not in numbers) % _NUMBERS
 
 
 def _after(row: Row, due: int) -> int:
-    """How far a message's number lies after the one that was due, around the circle."""
+    """Return how far a message's number is after the expected one, around the circle."""
     return int((row.key["seq"] - due) % _NUMBERS)

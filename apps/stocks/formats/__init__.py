@@ -1,1 +1,1 @@
-"""What Binance, Coinbase, Polygon and Alpaca send, and bars and trades in CSV."""
+"""The formats of Binance, Coinbase, Polygon, Alpaca and others, and bars and trades in CSV."""

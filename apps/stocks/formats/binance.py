@@ -1,8 +1,8 @@
-"""Binance's trade streams, ``@trade`` and ``@aggTrade``, by themselves or in combined streams' envelopes.
+"""Binance's trade streams, ``@trade`` and ``@aggTrade``, plain or in the envelopes of combined streams.
 
-``m`` says whether the buyer is the maker: then the seller was the taker, and the trade is a sale. Order
-books, tickers and candles of the same stream are filtered; a candle is repeated with every trade, and holds
-nothing else.
+``m`` is whether the buyer is the maker: then the seller was the taker, and the trade is a sale. Order books,
+tickers and candles of the same stream are filtered; a candle is sent again with every trade, and adds
+nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EVENTS = ("trade", "aggTrade")
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     events = chosen(settings, "events", _EVENTS)
-    # The same letter is a number in one event and a list in another: all are read as they stand.
+    # A letter names a number in one event and a list in another: all are read as raw JSON.
     alone = {f"alone_{name}": field(name, pl.Binary) for name in _FIELDS}
     enveloped = {f"data_{name}": field(f"data.{name}", pl.Binary) for name in _FIELDS}
     of = {name: pl.coalesce(f"data_{name}", f"alone_{name}") for name in _FIELDS}

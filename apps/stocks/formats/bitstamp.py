@@ -18,7 +18,7 @@ _CHANNEL = "live_trades_"
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     frames = ListedFrames({"event": "event", "channel": "channel"}, "data", _FIELDS, "event", "trade")
     element = pl.element().struct
     stream = listed_events(feed, frames, _at(element.field("microtimestamp"), element.field("timestamp")))

@@ -1,7 +1,7 @@
-"""Bybit's websocket: ``publicTrade`` of version 5, and ``trade`` of those before.
+"""Bybit's websocket: ``publicTrade`` of version 5, and ``trade`` of earlier versions.
 
 `side` is the taker's. Sizes of inverse contracts are in dollars, all others in coins. Ids are numbers or
-UUIDs, which rise in no order. Order books, tickers and subscriptions are filtered.
+UUIDs, which are not in order. Order books, tickers and subscriptions are filtered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIELDS = ("T", "s", "S", "v", "p", "i", "trade_time_ms", "symbol", "side", "siz
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     frames = ListedFrames({"topic": "topic"}, "data", _FIELDS, "topic", r"(?:publicTrade|trade)\..+")
     element = pl.element().struct
     stream = listed_events(feed, frames, _at(element.field("T"), element.field("trade_time_ms")))

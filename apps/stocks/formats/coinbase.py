@@ -1,8 +1,8 @@
 """Coinbase Exchange's websocket: matches, with tickers, order books and subscriptions between them.
 
-``side`` of a match is the maker's: a match of side ``sell`` was bought. A ticker repeats a match, with the
-taker's side; a `last_match` was before the subscription. So matches are counted unless you ask otherwise, by
-``--set events=ticker`` for feeds that have no others.
+The ``side`` of a match is the maker's: a match with side ``sell`` was bought. A ticker repeats a match, with
+the taker's side; a `last_match` was before the subscription. So only matches count by default;
+``--set events=ticker`` is for feeds that have only tickers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHERS = ("subscriptions", "subscribe", "snapshot", "l2update", "heartbeat", "r
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     events = chosen(settings, "events", _EVENTS)
     kind = text(pl.col("type"))
     trade = kind.is_in(events).fill_null(False)
@@ -54,7 +54,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 def _is(event: Any) -> bool:
     if not isinstance(event, dict) or event.get("type") not in (*_EVENTS, *_OTHERS) or "channel" in event:
         return False
-    # Other exchanges have events of the same names, whose products are called otherwise.
+    # Other exchanges have events with the same names, but their products have a different field name.
     channels = [one for one in event.get("channels") or () if isinstance(one, dict)]
     listed = "product_ids" in event or any("product_ids" in one for one in channels)
     return listed or "-" in str(event.get("product_id"))

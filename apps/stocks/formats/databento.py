@@ -1,11 +1,12 @@
-"""Databento's records as JSON: trades, MBO, TBBO, bars, and the trading status; plain or made readable.
+"""Databento's records as JSON, plain or pretty: trades, MBO, TBBO, bars, and the trading status.
 
-Prices are whole numbers of a billionth, or decimals if `pretty_px` was requested; times are nanoseconds since
-1970, or ISO 8601. `side` is the aggressor's: A sold, B bought. Of MBO the trades (T) count, not the fills (F)
-of the orders that rested. A symbol is there if `map_symbols` was requested; without it the instrument's id
-stands for it. Sequence numbers are those of packets, which may hold several trades: no number names a trade.
+Prices are whole numbers of billionths, or decimals if `pretty_px` was requested; times are nanoseconds since
+1970, or ISO 8601. `side` is the aggressor's: A sold, B bought. In MBO, the trades (T) count, not the fills
+(F) of resting orders. Records have a symbol if `map_symbols` was requested; otherwise, the instrument's id
+takes its place. Sequence numbers are those of packets, which may hold several trades: no number identifies a
+trade.
 
-Sizes are shares where the publisher is a US stock exchange. Of all others, such as futures, only the
+Sizes are shares if the publisher is a US stock exchange. For all others, such as futures, only the
 definitions tell (`--set instruments=`, of the schema ``definition`` as JSON).
 """
 
@@ -31,15 +32,15 @@ _SPANS = {"32": 1, "33": 60, "34": 3_600, "35": 86_400}
 _EVENTS = (*_TRADES, *_BARS, "status")
 _STATUS = "18"
 _STATES = {"7": 0.0, "8": 1.0, "9": 1.0, "10": 1.0}
-"""Trading; a halt, a pause, a suspension. Other actions don't say whether there is trading."""
+"""Trading; a halt, a pause, a suspension. Other actions don't tell whether there is trading."""
 _SAID = {"7": "trading", "8": "halt", "9": "pause", "10": "suspend"}
 _NOT_STOCKS = (1, *range(20, 38), 57, 58, 61, 84, 85, *range(97, 107))
-"""Futures' and options' publishers, among those up to 107."""
+"""The publishers of futures and options, among numbers up to 107."""
 _LAST = 107
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades, bars and statuses of a topic."""
+    """Read the trades, bars and statuses of a topic."""
     wanted = chosen(settings, "events", _EVENTS)
     header = {name: field(f"hd.{name}", pl.Binary) for name in _HEADER}
     kind, action = text(pl.col("rtype")), text(pl.col("action"))
@@ -91,7 +92,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _price(name: str, where: pl.Expr) -> pl.Expr:
-    """A price; a whole number of billionths has its point put in, which a division would round."""
+    """Read a price; a decimal point is inserted into a whole number of billionths, as division would
+    round."""
     given = text(pl.col(name))
     digits = given.str.strip_prefix("-").str.zfill(10)
     sign = pl.when(given.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))

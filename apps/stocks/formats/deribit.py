@@ -1,6 +1,6 @@
-"""Deribit's websocket: the channels ``trades``; `direction` is the taker's, `trade_seq` rises by instrument.
+"""Deribit's websocket: the channels ``trades``; `direction` is the taker's, `trade_seq` rises per instrument.
 
-The amount of perpetuals and futures in a coin is in dollars, of options and linear contracts in coins.
+Amounts of coin-settled perpetuals and futures are in dollars, of options and linear contracts in coins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIELDS = ("trade_seq", "timestamp", "price", "instrument_name", "direction", "a
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     frames = ListedFrames({"channel": "params.channel"}, "params.data", _FIELDS, "channel", r"trades\..+")
     stream = listed_events(feed, frames, unix_time(pl.element().struct.field("timestamp")))
     of = {name: pl.col(f"event_{name}") for name in _FIELDS}

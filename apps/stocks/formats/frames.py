@@ -1,4 +1,4 @@
-"""EventFrames of websockets: a JSON object, or a list of them, in one message."""
+"""Frames of websockets: a JSON object, or a list of them, in one message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...app import Feed
 
 @dataclass(frozen=True)
 class EventFrames:
-    """A decoder of objects and lists of objects into a list column `events`, of `fields` as they stand.
+    """Decodes objects and lists of objects into a list column `events`, with raw `fields`.
 
     >>> values = [b'[{"T":"t","p":1.5},{"T":"q"}]', b'{"T":"b"}', b"[3]"]
     >>> found = EventFrames(("T", "p")).decode(Messages.of(values))
@@ -49,7 +49,9 @@ def _listed(frame: bytes) -> bytes:
 
 
 def events(feed: Feed, fields: tuple[str, ...], time: pl.Expr) -> Stream:
-    """A row for each event of a topic's frames; `time` is of an `pl.element()`, and the first one counts."""
+    """Return one row per event in a topic's frames; `time` is an expression of `pl.element()`, and a frame
+    has
+    the first event's time."""
     stream = feed.stream(
         EventFrames(fields),
         time=pl.col("events").list.eval(time.drop_nulls()).list.first(),

@@ -1,6 +1,6 @@
 """Gemini's websocket, version 2: trades between the updates of order books; `side` is the taker's.
 
-The trades that the first update of a book brings were before the subscription, and are filtered with it.
+The trades in a book's first update were before the subscription, and are filtered with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TYPES = ("trade", "l2_updates")
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     trade = (text(pl.col("type")) == "trade").fill_null(False)
     at = since_1970(whole(pl.col("timestamp"), trade))
     decoder = json({name: field(name, pl.Binary) for name in _FIELDS})

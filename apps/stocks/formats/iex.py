@@ -1,7 +1,7 @@
-"""IEX: trades and trading statuses of its interface (DEEP, TOPS last) and of HIST's files as JSON.
+"""IEX: trades and trading statuses from its API (DEEP, TOPS last) and from HIST's files as JSON.
 
-The interface sends ``{"symbol":…,"messageType":"trades","data":{…}}``, and last trades as lists of objects.
-HIST's files are packets; programs that read them write ``{"type":"trade_report",…}`` a line. A trade with the
+The API sends ``{"symbol":…,"messageType":"trades","data":{…}}``, and last trades as lists of objects. HIST's
+files are packets; programs that read them write one ``{"type":"trade_report",…}`` per line. A trade with the
 flag of a single-price cross was in an auction. No feed of IEX names the aggressor.
 """
 
@@ -32,7 +32,7 @@ _SAID = {"T": "trading", "H": "halted across all markets", "P": "paused on IEX"}
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades and statuses of a topic."""
+    """Read the trades and statuses of a topic."""
     element = {name: pl.element().struct.field(name) for name in _FIELDS}
     stream = events(feed, _FIELDS, _at(element))
     of = {name: pl.col(f"event_{name}") for name in _FIELDS}

@@ -1,8 +1,8 @@
 """Kraken's websockets: spot in versions 1 (lists) and 2 (objects), and futures.
 
-Sides are the taker's. A trade of version 1 has no id; ids of futures are UUIDs, which rise in no order.
-Futures' sizes are dollars of inverse contracts (``PI_``, ``FI_``) and coins of others. What is sent as a
-snapshot was traded before the subscription, and is filtered. So are order books, tickers and all others.
+Sides are the taker's. Trades of version 1 have no id; ids of futures are UUIDs, which are not in order. Sizes
+of futures are in dollars for inverse contracts (``PI_``, ``FI_``), in coins for others. Snapshots hold trades
+from before the subscription, and are filtered. So are order books, tickers and all other events.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FUTURES = (b'"feed":"trade"', b'"feed": "trade"')
 
 @dataclass(frozen=True)
 class KrakenFrames:
-    """A decoder of all three kinds of frames into those of version 2.
+    """Decodes all three kinds of frames into those of version 2.
 
     >>> frame = b'[337,[["5541.2","0.15","1534614057.321597","s","l",""]],"trade","XBT/USD"]'
     >>> KrakenFrames().decode(Messages.of([frame])).frame["events"][0].to_list()[0]["price"]
@@ -70,13 +70,13 @@ def _as_object(frame: bytes) -> bytes:
 
 
 def _from_list(frame: bytes) -> bytes:
-    """A frame of version 1, ``[channel, [[price, volume, time, side, …], …], "trade", pair]``."""
+    """Convert a frame of version 1, ``[channel, [[price, volume, time, side, …], …], "trade", pair]``."""
     try:
         parsed = python_json.loads(frame)
     except ValueError:
         return frame
     if len(parsed) != _LIST_PARTS or parsed[2] != "trade":
-        # Order books and the like: an object of no channel.
+        # Order books and the like become an object without a channel.
         return b"{}" if len(parsed) >= _LIST_PARTS and isinstance(parsed[-2], str) else frame
     listed = parsed[1] if isinstance(parsed[1], list) else [parsed[1]]
     events = [
@@ -89,7 +89,7 @@ def _from_list(frame: bytes) -> bytes:
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     stream = listed_events(
         feed, KrakenFrames(), _at({name: pl.element().struct.field(name) for name in _FIELDS})
     )
@@ -128,7 +128,7 @@ def _is(event: Any) -> bool:
     futures = "feed" in event and ("product_id" in event or "product_ids" in event)
     data = event.get("data")
     first = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
-    # Other exchanges have a channel of this name, whose trades are of a pair or an instrument.
+    # Other exchanges have a channel of this name, whose trades name a pair or an instrument.
     trade = event.get("channel") == "trade" and "/" in str(first.get("symbol"))
     return futures or trade or (event.get("channel") == "status" and "api_version" in first)
 

@@ -1,4 +1,4 @@
-"""Frames whose events stand in a list at some path within them, beside what they are about."""
+"""Frames with a list of events at a path, and common fields beside it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LISTED = "listed"
 
 @dataclass(frozen=True)
 class ListedFrames:
-    """A decoder of frames such as ``{"topic":"trades","data":[{…},{…}]}``.
+    """Decodes frames such as ``{"topic":"trades","data":[{…},{…}]}``.
 
-    `head` are columns of the frame itself, by their paths, `fields` those of each event in the list at
-    `path`, all as they stand. Events are read of frames whose column `of` matches `wanted` as a whole; other
-    frames have none. An object in place of the list is one event.
+    `head` are the paths of the frame's own columns, `fields` the fields of each event in the list at `path`;
+    all are raw. Events are read only if the frame's column `of` matches `wanted` as a whole. An object in
+    place of the list is one event.
 
     >>> frames = ListedFrames({"topic": "topic"}, "data", ("p",), "topic", "trades")
     >>> values = [b'{"topic":"trades","data":[{"p":1},{"p":2}]}', b'{"topic":"book","data":[[1]]}', b"[]"]

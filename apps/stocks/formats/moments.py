@@ -1,4 +1,4 @@
-"""When, in any form that files of prices have."""
+"""Times in all forms that are found in files of prices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATTERNS = (
     *("%m/%d/%Y", "%m/%d/%y", "%Y/%m/%d", "%d.%m.%Y", "%d-%b-%y", "%d-%b-%Y", "%d %b %Y", "%b %d %Y"),
     *("%b %d, %Y", "%B %d, %Y", "%m-%d-%Y", "%Y.%m.%d", "%a, %d %b %Y"),
 )
-"""Forms of dates beside those of ISO 8601; a time of day may follow. 03/04/2020 is the fourth of March."""
+"""Forms of dates besides ISO 8601; a time of day may follow. 03/04/2020 is the fourth of March."""
 
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 _UNITS = {9: 1_000_000, 10: 1_000_000, 12: 1_000, 13: 1_000, 15: 1, 16: 1}
@@ -20,9 +20,9 @@ _MIDNIGHT = re.compile(r"[ T]0{1,2}:00(:00(\.0+)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?$"
 
 
 def moment(text: str, pattern: str = "", zone: str = "UTC") -> tuple[int, bool] | None:
-    """A time in microseconds since 1970, and whether it is a day: a date, or its midnight wherever that is.
+    """Parse a time to microseconds since 1970, and whether it is a day: a date, or a midnight in any zone.
 
-    `zone` is that of times without one. None for a text of no known form.
+    `zone` applies to times without one. None for text in an unknown form.
 
     >>> moment("2000-01-03"), moment("Jan 3 2000"), moment("2000-01-03 00:00:00-05:00")
     ((946857600000000, True), (946857600000000, True), (946857600000000, True))
@@ -67,7 +67,7 @@ def _shape(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _forms(shape: str) -> tuple[str, ...]:
-    """The forms that texts of a shape may have."""
+    """Return the possible forms of texts with a shape."""
     example = datetime(2021, 11, 22, 13, 14, 15, 123456)
     every = [date + clock for date in PATTERNS for clock in _CLOCKS]
     return tuple(form for form in every if _shape(example.strftime(form)) == shape)

@@ -1,6 +1,6 @@
 """OKX's websocket, version 5: the channels ``trades`` and ``trades-all`` of all instruments.
 
-`side` is the taker's. Sizes of all but spot are in contracts, whose size only the exchange's file tells
+`side` is the taker's. Except for spot, sizes are in contracts, whose size is only in the exchange's file
 (``/api/v5/public/instruments``). Other channels and subscriptions are filtered.
 """
 
@@ -24,7 +24,7 @@ _EVENTS = ("trades", "trades-all")
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The trades of a topic."""
+    """Read the trades of a topic."""
     channels = "|".join(map(re.escape, chosen(settings, "events", _EVENTS)))
     frames = ListedFrames({"channel": "arg.channel"}, "data", _FIELDS, "channel", channels)
     stream = listed_events(feed, frames, unix_time(pl.element().struct.field("ts")))
@@ -57,12 +57,12 @@ def _is(event: Any) -> bool:
     topic = event.get("arg") if isinstance(event, dict) else None
     if not isinstance(topic, dict) or "channel" not in topic:
         return False
-    # Bitget's frames are the same but for the names of instruments, which have no hyphen there.
+    # Bitget's frames differ only in the names of instruments, which have no hyphen there.
     return "-" in str(topic.get("instId", "-")) and ("data" in event or "event" in event)
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    # Okcoin's frames are the same, but its trades are not OKX's.
+    # Okcoin's frames look the same, but its trades are not OKX's.
     return b"okcoin.com" not in head.split(b"\n", 1)[0] and holds(head, _is)
 
 

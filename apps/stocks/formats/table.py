@@ -1,6 +1,6 @@
-"""Bars and trades in CSV: which column is what, the header says; see `headers` and `moments` for the forms.
+"""Bars and trades in CSV, whose columns the header names; see `headers` and `moments` for the forms.
 
-A message is a record with the header on the line before it. Where a header has no symbol, the file's name is
+A message is a record with the header on the line before it. If the header has no symbol, the file's name is
 the symbol.
 """
 
@@ -36,10 +36,10 @@ _MAKER = {"true": "sell", "1": "sell", "false": "buy", "0": "buy"}
 
 @dataclass(frozen=True)
 class PriceTable:
-    """A decoder of records behind their header.
+    """Decodes records that follow their header.
 
-    `header` is that of messages which have none, `symbol` that of records without one, `pattern` the form of
-    times beside the known ones, `zone` that of times without one.
+    `header` is for messages without one, `symbol` for records without one, `zone` for times without one;
+    `pattern` is a form of times in addition to the known ones.
 
     >>> table = PriceTable()
     >>> values = [b"Date,Close\\n03-Jan-2000,9.5", b"Date,Close\\nsoon,9", b"9.5"]
@@ -122,7 +122,7 @@ def _number(what: str, given: str | None) -> float | None:
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
-    """The bars or trades of a topic."""
+    """Read the bars or trades of a topic."""
     table = PriceTable(settings["header"], settings["symbol"], settings["pattern"], settings["time_zone"])
     stream = feed.stream(table, time="at", message={"arrived": "offset"})
     given = {name: pl.col(name) for name in table.schema}
@@ -131,9 +131,9 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """The records of a file in the order of their times, each behind its header.
+    """Read the records of a file in the order of their times, each after its header.
 
-    Files are sorted by symbol, or newest first, as often as not.
+    Many files are sorted by symbol, or newest first.
     """
     with as_text(path) as file:
         first = next((line for line in file if line.strip()), "")
@@ -166,7 +166,7 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _time(line: str, header: str, settings: Settings, before: int) -> int:
-    """A record's time; that of the one before it where it has none."""
+    """Return a record's time, or the previous record's if it has none."""
     columns, record = places(header), cells(line, header)
     if max(columns.values()) >= len(record):
         return before

@@ -1,4 +1,4 @@
-"""Websockets of venues by a specification each: where a frame has its trades, and what their fields are."""
+"""Websockets of venues, each described by a specification: where frames hold trades, and their fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAKER = {
     **dict.fromkeys(("buy", "b", "bid", "taker"), "buy"),
     **dict.fromkeys(("sell", "s", "a", "ask", "maker"), "sell"),
 }
-"""What venues call the aggressor's side, in lower case; of Delta it is the buyer's role."""
+"""The venues' words for the aggressor's side, in lower case; Delta sends the buyer's role."""
 _OTHER = {"buy": "sell", "sell": "buy"}
 _TRADE = pa.struct(
     {
@@ -90,7 +90,7 @@ class Venue:
     names: Sequence[NamePattern] = ()
 
     def trades_of(self, frame: Any) -> list[dict[str, Any]]:
-        """The trades of a frame, in the columns that all have. Raises `ValueError` for an unreadable one.
+        """Return the trades of a frame, in the common columns. Raises `ValueError` for an unreadable one.
 
         >>> venue = Venue("x", "X", (), {"c": "trade"}, "d.*", "s", "p", "q", "side", "t", "id")
         >>> trade = {"s": "AB", "p": "1.5", "q": 2, "side": "BUY", "t": 1_700_000_000_123, "id": 7}
@@ -105,7 +105,7 @@ class Venue:
         ]
 
     def sent(self, frame: Any) -> bool:
-        """Whether a frame is of this venue."""
+        """Whether a frame is from this venue."""
         return any(_matches(part, sign) for part in frames_in(frame) for sign in self.signs)
 
     def _trade(self, frame: Any, trade: Any) -> dict[str, Any]:
@@ -135,9 +135,9 @@ class Venue:
 
 @dataclass(frozen=True)
 class VenueFrames:
-    """A decoder of a venue's frames, plain or packed by gzip, into a list of their trades.
+    """Decodes a venue's frames, plain or compressed with gzip, into lists of trades.
 
-    Frames without trades are a row with an empty list.
+    Frames without trades become a row with an empty list.
     """
 
     venue: Venue
@@ -148,7 +148,7 @@ class VenueFrames:
         return dict(_frame(_built([])).schema)
 
     def definition(self) -> dict[str, Any]:
-        """The specification, as a stream's definition has it."""
+        """The specification, for the stream's definition."""
         venue = dataclasses.asdict(self.venue)
         return {name: venue[name] for name in venue if name not in ("names", "signs", "title")}
 
@@ -215,11 +215,11 @@ def venue_format(venue: Venue) -> AppFormat:
 
 
 _UNKNOWN = NamePattern(r"[^\s\S]")
-"""The name of no symbol."""
+"""A pattern that matches no symbol."""
 
 
 def frames_in(parsed: Any) -> list[Any]:
-    """The frames of a message: itself, or those in a list of objects."""
+    """Return the frames of a message: the message itself, or those in a list of objects."""
     return parsed if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed) else [parsed]
 
 
@@ -239,7 +239,7 @@ def _matches(frame: Any, conditions: Mapping[str, str]) -> bool:
 
 
 def _every(value: Any, steps: Sequence[str]) -> Iterator[Any]:
-    """What is at a path; an object in place of a list is its only element."""
+    """Return the values at a path; an object in place of a list is its only element."""
     if not steps:
         yield value
     elif steps[0] == "*":
@@ -250,7 +250,7 @@ def _every(value: Any, steps: Sequence[str]) -> Iterator[Any]:
 
 
 def _first(paths: str, part: Any, frame: Any) -> Any:
-    """The first value that a part of a frame, or the frame itself, has at one of the paths."""
+    """Return the first value that a part of a frame, or the frame itself, has at one of the paths."""
     for path in paths.split("|"):
         value = frame if path.startswith("^") else part
         for step in path.removeprefix("^").split("."):
@@ -286,7 +286,8 @@ def _time_us(path: str, value: Any) -> int:
 
 
 def _name(value: Any, rising: bool) -> int | None:
-    """A trade's number; what isn't one, or doesn't rise, becomes 60 bits of a hash below 0."""
+    """Return a trade's number; anything else, or numbers that don't rise, become 60 bits of a hash, below
+    0."""
     if value is None:
         return None
     text = str(value)

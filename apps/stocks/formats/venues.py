@@ -1,4 +1,4 @@
-"""The venues that are read by a specification, one entry each; `Venue` describes its fields.
+"""The specifications of venues, one entry each; `Venue` describes the fields.
 
 To add a venue, write an entry here, the patterns of its symbols in `instruments.instrument_names`, and a
 sample of its frames in `tests/apps/stocks/formats/venue_samples.py`.
@@ -133,7 +133,7 @@ VENUES = (
             {"type": "trade|orderbook|ticker", "code": "[A-Z0-9]+-.+", "stream_type": ".+"},
             {"ty": "trade|orderbook|ticker", "cd": "[A-Z0-9]+-.+"},
         ),
-        # What came before is sent once, as a snapshot; both forms, and both lengths of names.
+        # Earlier trades are sent once, as a snapshot; both forms, and both lengths of names.
         wanted={"type|ty": "trade", "stream_type|st": "REALTIME"},
         trades="",
         symbol="code|cd",
@@ -142,7 +142,7 @@ VENUES = (
         side="ask_bid|ab",
         at="trade_timestamp|ttms",
         number="sequential_id|sid",
-        # Ids don't tell the order of trades.
+        # Ids don't give the order of trades.
         rising=False,
         names=names.UPBIT,
     ),

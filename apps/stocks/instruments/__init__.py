@@ -1,1 +1,1 @@
-"""What a contract is worth: by the exchange's own file of instruments, or by the symbol's name."""
+"""The value of a contract, from the exchange's file of instruments or from the symbol."""

@@ -1,4 +1,4 @@
-"""Splits from a file, for feeds that don't name them."""
+"""Splits from a file, for feeds that don't report them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _DAY = 86_400
 
 
 def listed_split(settings: Settings) -> pl.Expr | None:
-    """The split of a row's `symbol` on its session's date, by ``--set actions=FILE``; None without a file.
+    """Return the split of a row's `symbol` on its session's date, from ``--set actions=FILE``; None without a
+    file.
 
-    Of a day's bar (`span`) its date counts, of other rows the date in the market's time zone. Raises
-    `ValueError` for a file that can't be read.
+    For a daily bar (`span`), the session's date is the bar's; for other rows, it is the date in the market's
+    time zone. Raises `ValueError` for a file that can't be read.
     """
     if not settings["actions"]:
         return None
@@ -50,7 +51,7 @@ def _splits(path: Path, changed_ns: int) -> dict[str, float]:
 
 
 def _ratio(text: str) -> float:
-    """New shares for an old one.
+    """Parse a ratio to the number of new shares per old share.
 
     >>> _ratio("4"), _ratio("3:2"), _ratio("1:10")
     (4.0, 1.5, 0.1)

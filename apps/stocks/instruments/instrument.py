@@ -1,4 +1,4 @@
-"""What one unit of a trade's size is."""
+"""The meaning of one unit of a trade's size."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 
 class Instrument(NamedTuple):
-    """How much of what one unit of size is, and in which currency its price stands.
+    """The amount that one unit of size stands for, and the currency of the price.
 
-    A unit is `contract` of the base: a share, a coin, a hundredth of a coin. Of an inverse (coin-margined)
-    contract it is `contract` of `currency`, whatever the price: 100 dollars, paid in bitcoin.
+    A unit is `contract` times the base: a share, a coin, a hundredth of a coin. For an inverse
+    (coin-margined) contract, it is `contract` times `currency`, whatever the price: 100 dollars, paid in
+    bitcoin.
 
     >>> Instrument("USD", 100.0, inverse=True).value(price=60_000.0, size=16)
     1600.0
@@ -22,5 +23,5 @@ class Instrument(NamedTuple):
     inverse: bool = False
 
     def value(self, price: float, size: float) -> float:
-        """What a trade is worth, in `currency`."""
+        """Return the value of a trade, in `currency`."""
         return size * self.contract if self.inverse else price * size * self.contract

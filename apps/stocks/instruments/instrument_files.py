@@ -1,8 +1,7 @@
-"""Exchanges' own files of instruments, as their interfaces give them.
+"""Exchanges' own files of instruments, as their APIs return them.
 
-A file is one JSON value, or one a line, each of which may stand behind the time at which it was received;
-lines that hold none are passed over.
-Which exchange's it is follows from what it holds; `_READERS` names them.
+A file is one JSON value, or one per line, possibly after the time at which it was received; other lines are
+skipped. The exchange is recognised by the content; `_READERS` lists the exchanges.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _ENTRY = Mapping[str, Any]
 
 
 def read_instruments(paths: str) -> dict[str, Instrument]:
-    """The instruments of files, whose names have commas between, by their symbols as feeds write them.
+    """Read the instruments in files (comma-separated names), by their symbols as feeds write them.
 
-    Raises `ValueError` for a file that can't be read or that is of no known form.
+    Raises `ValueError` for a file that can't be read or whose form is unknown.
     """
     collected: dict[str, Instrument] = {}
     for name in (part.strip() for part in paths.split(",")):
@@ -71,7 +70,7 @@ def _pairs(value: Any) -> Iterator[tuple[str, Instrument]]:
 
 
 def _lists(value: Any) -> Iterator[Iterable[_ENTRY]]:
-    """The lists of instruments in what an interface answers."""
+    """Return the lists of instruments in an API's response."""
     if isinstance(value, list):
         yield [one for one in value if isinstance(one, dict)]
         return
@@ -109,12 +108,12 @@ def _okx(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
         return
     contract = float(entry["ctVal"]) * float(entry.get("ctMult") or 1)
     inverse = entry.get("ctType") == "inverse"
-    # The value of an inverse contract is in `ctValCcy`; prices of others are in what they are settled in.
+    # The value of an inverse contract is in `ctValCcy`; others have prices in their settlement currency.
     yield entry["instId"], Instrument(entry["ctValCcy" if inverse else "settleCcy"], contract, inverse)
 
 
 def _binance(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
-    # Only coin-margined contracts have a size, in their quote currency; all else is in coins.
+    # Only coin-margined contracts have a size, in their quote currency; all others are in coins.
     size = entry.get("contractSize")
     yield entry["symbol"], Instrument(entry["quoteAsset"], float(size or 1), size is not None)
 
@@ -129,7 +128,7 @@ def _bybit_before_v5(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
 
 
 def _deribit(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
-    # A trade's amount is in dollars or coins already, whatever the size of a contract.
+    # A trade's amount is already in dollars or coins, whatever the contract's size.
     quote = entry["quote_currency"]
     default = "reversed" if entry["kind"] == "future" and quote == "USD" else "linear"
     inverse = entry["kind"] == "future" and entry.get("future_type", default) == "reversed"
@@ -168,7 +167,7 @@ def _bitstamp(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
 
 def _databento(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
     size = float(entry["unit_of_measure_qty"])
-    # Fixed point by a billion, unless the file has decimals; undefined is the largest integer.
+    # Whole numbers of billionths, unless the file has decimals; the largest integer means undefined.
     size = size / 1e9 if "." not in str(entry["unit_of_measure_qty"]) else size
     if 0 < size < 9e9 and entry.get("currency"):
         instrument = Instrument(entry["currency"], size)
@@ -180,7 +179,7 @@ def _databento(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
 
 def _bitmex(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
     if entry.get("isQuanto"):
-        return  # it is paid in a currency that its price isn't in
+        return  # it is settled in another currency than its price's
     if entry.get("isInverse") and entry.get("underlyingToSettleMultiplier"):
         size = abs(float(entry["multiplier"]) / float(entry["underlyingToSettleMultiplier"]))
         yield entry["symbol"], Instrument(entry["quoteCurrency"], size, True)
@@ -191,7 +190,7 @@ def _bitmex(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
 
 def _gate_futures(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
     quote, size = entry["name"].split("_")[1], float(entry["quanto_multiplier"])
-    # An inverse contract is of one dollar, and has no multiplier.
+    # An inverse contract is worth one dollar, and has no multiplier.
     if entry.get("type") == "inverse" and not size:
         yield entry["name"], Instrument(quote, 1.0, True)
     elif size and quote != "USD":
@@ -222,4 +221,4 @@ _READERS: tuple[
     (_has("name", "base_currency", "quote_currency", "price_filter"), _bybit_before_v5),
     (_has("quote_currency"), _quoted),
 )
-"""What an entry holds by which it is known, and how it is read; the first that fits."""
+"""The fields by which an entry is recognised, and its reader; the first match counts."""

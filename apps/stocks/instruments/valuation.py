@@ -1,4 +1,4 @@
-"""What trades are worth, in one currency; null where it isn't known."""
+"""The value of trades in one currency; null if unknown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DOLLARS = (
     *("USD", "USDT", "USDC", "USDP", "PAX", "BUSD", "TUSD", "FDUSD", "GUSD", "PYUSD", "RLUSD", "USD1"),
     *("USDE", "USDS", "DAI"),
 )
-"""Dollars, and what is pegged to them."""
+"""Dollars, and coins that are pegged to them."""
 
 
 class Valued(NamedTuple):
-    """Columns of what trades are worth.
+    """Columns with the value of trades.
 
-    `value` is in the currency of the settings; `unvalued` why there is none, ``"contract"`` where the
-    instrument isn't known and ``"currency"`` where its rate isn't; `shares` the size where it counts shares.
+    `value` is in the currency of the settings; `unvalued` is why there is no value, ``"contract"`` if the
+    instrument is unknown and ``"currency"`` if its rate is; `shares` is the size if it counts shares.
     """
 
     value: pl.Expr
@@ -32,10 +32,9 @@ class Valued(NamedTuple):
 
 
 def valued(settings: Settings, names: Sequence[NamePattern], decided: pl.Expr | None = None) -> Valued:
-    """What rows of `symbol`, `price`, `size`, `venue` are worth, by the instruments' files, else by `names`.
+    """Value rows of `symbol`, `price`, `size` and `venue` by the instruments' files, or else by `names`.
 
-    Names decide where `decided` is true, everywhere unless given. Raises `ValueError` for settings that can't
-    be.
+    Names apply where `decided` is true, or everywhere without it. Raises `ValueError` for invalid settings.
     """
     symbol, price, size = pl.col("symbol"), pl.col("price"), pl.col("size")
     given, rates = read_instruments(settings["instruments"]), _rates(settings)
@@ -69,7 +68,7 @@ def _whole(pattern: str) -> str:
 
 
 def _of_names(by_name: Sequence[pl.Expr], values: Sequence[pl.Expr]) -> pl.Expr:
-    """The value of the first name that matches, which may be null."""
+    """Return the value of the first name that matches, which may be null."""
     result = pl.lit(None)
     for here, value in reversed([*zip(by_name, values)]):
         result = pl.when(here.fill_null(False)).then(value).otherwise(result)
@@ -93,7 +92,7 @@ def _mapped(column: pl.Expr, keys: list[str], values: list[object], kind: pl.Dat
 
 
 def _rates(settings: Settings) -> dict[str, float]:
-    """What one of each currency is worth in that of the settings. Raises `ValueError`.
+    """Return the value of one unit of each currency in the currency of the settings. Raises `ValueError`.
 
     >>> rates = _rates({"currency": "EUR", "rates": "USD=0.9, BTC=50000"})
     >>> [rates.get(name) for name in ("EUR", "BTC", "USDT", "GBP")]

@@ -1,9 +1,9 @@
-"""Limit up, limit down: the price bands of US stocks, as trades show them.
+"""Limit up, limit down: the price bands of US stocks, derived from trades.
 
 The reference price is the mean of the trades of the last five minutes; a new one takes effect if it is at
-least 1 % away and the one before has stood for 30 seconds (Plan, section V). Without trades in five minutes
-it stays, and while the stock is in a limit state. The bands are a percentage of it on either side
-(Appendix A), by the security's tier and by its close the day before:
+least 1 % away and the previous one has stood for 30 seconds (Plan, section V). It stays if there are no
+trades in five minutes, and while the stock is in a limit state. The bands are a percentage of it on either
+side (Appendix A), by the security's tier and by its close the day before:
 
     close before      Tier 1   Tier 2
     above $3.00        5 %      10 %
@@ -42,7 +42,7 @@ _MOVED = 0.01
 
 
 class Bands(NamedTuple):
-    """Two prices that trades must lie between, and what they come from."""
+    """The two prices between which trades must lie, and how they were derived."""
 
     lower: float
     upper: float
@@ -73,13 +73,12 @@ def bands(reference: float, close: float, tier: int, day: int, second: float) ->
 
 @dataclass(frozen=True)
 class PriceBand(PriceRule):
-    """A price has come to a band of limit up, limit down, until it is back between the bands.
+    """A price has reached a band of limit up, limit down; cleared when it is back between the bands.
 
     The limit is compared with how far the price is on its way from the reference to the band, in percent:
-    ``at_least=100`` is at the band. With ``hold="15s"`` it is what leads to a trading pause. `tier1` lists
-    the symbols of Tier 1, by name or wildcard (`SymbolList`); the others are of Tier 2. A bar's lowest
-    and highest price are compared with the bands; daily bars are ignored. The other fields are those of
-    `PriceRule`.
+    ``at_least=100`` is at the band. With ``hold="15s"`` it indicates a trading pause. `tier1` lists the
+    symbols of Tier 1, by name or wildcard (`SymbolList`); all others are in Tier 2. A bar's lowest and
+    highest price are compared with the bands; daily bars are ignored. `PriceRule` has the other fields.
     """
 
     tier1: tuple[str, ...] = field(default=(), kw_only=True)

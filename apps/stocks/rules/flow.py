@@ -1,4 +1,4 @@
-"""The flow of orders in a window: who was the aggressor, and at which price on average."""
+"""The order flow in a window: who the aggressor was, and the average price."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ....operators.rules.value_with_bounds import Figure, number
 
 @dataclass(frozen=True)
 class OrderImbalance(LimitRule):
-    """Of what aggressors bought and sold in a window, one side has almost all.
+    """Almost all of what aggressors traded in a window was bought, or almost all was sold.
 
-    Its `value` is what was bought, `sold` what was sold. The limit is compared with the difference in the sum
-    of both, without its sign: 0 is balance, 1 is one side alone. All other fields are those of `LimitRule`.
+    Its `value` is the volume bought, `sold` the volume sold. The limit is compared with the size of the
+    difference divided by the sum: 0 is balance, 1 is one side alone. `LimitRule` has all other fields.
 
     Source: Chordia, Roll, Subrahmanyam, "Order imbalance, liquidity, and market returns", J. Financial
     Economics 2002.
@@ -49,7 +49,7 @@ class OrderImbalance(LimitRule):
 
 
 def imbalance(bought: float | None, sold: float | None) -> float | None:
-    """What was bought less what was sold, in the sum of both; None without either.
+    """The volume bought minus the volume sold, divided by their sum; None if both are 0.
 
     >>> imbalance(30.0, 10.0), imbalance(None, 5.0), imbalance(None, None)
     (0.5, -1.0, None)
@@ -61,7 +61,7 @@ def imbalance(bought: float | None, sold: float | None) -> float | None:
 def with_averages(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of windows with their average price by volume, their share of the day's, and the imbalance.
 
-    `share` is of the volume of the symbol's windows that begin on the same day in UTC.
+    `share` is the share of the volume of all the symbol's windows that begin on the same day in UTC.
     """
     days: dict[tuple[Any, Any], float] = defaultdict(float)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Trading days: which one a moment belongs to, and which close the day before had."""
+"""Trading days: the day that a moment belongs to, and the previous day's close."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ....operators.rules.kinds.time_zones import local_us
 
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600, 86_400
 AUCTION_SECONDS = 60
-"""The closing auction prints after the bell: its trades are of the session still."""
+"""The closing auction prints after the bell: its trades still belong to the session."""
 
 
 class Hours(NamedTuple):
-    """When the market is open, in seconds of the day; all day where it always is."""
+    """The hours in which the market is open, in seconds of the day; all day if it never closes."""
 
     opens: int = 0
     closes: int = _DAY
@@ -45,7 +45,7 @@ class Hours(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A day, counted from 1970 where the market is, and a second of it."""
+    """A day, counted from 1970 in the market's zone, and a second of it."""
 
     day: int
     second: float
@@ -57,7 +57,7 @@ class Moment(NamedTuple):
 
 
 def local(at_us: int, zone: str) -> Moment:
-    """The day and time of day where the market is.
+    """The day and time of day in the market's zone.
 
     >>> local(1_577_975_400_000_000, "America/New_York")
     Moment(day=18263, second=34200.0)

@@ -1,10 +1,9 @@
-"""Splits: what looks like a crash, and is the same worth in more shares.
+"""Splits, which look like a crash but are the same value in more shares.
 
-Evidence is used in this order: a column or a file that names the split; a close with its adjusted close
-beside it, whose ratio changes; the first price of a session near the last one's close over a usual ratio. A
-guess needs more than the price where there is more: a day on which three times as much money changed hands as
-usual was no split. A ratio of 100 is more often a change of units, pence for pounds or cents for dollars, and
-is called one.
+Evidence is used in this order: a column or a file that names the split; a close with an adjusted close, if
+their ratio changes; a session's first price near the previous close divided by a usual ratio. A guess also
+considers the turnover, if it is known: a day with three times the usual turnover was not a split. A ratio of
+100 is more often a change of units, pence for pounds or cents for dollars, and is reported as that.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 USUAL = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 100.0)
-"""New shares for an old one, and old ones for a new one in reverse splits."""
+"""New shares per old share, and in reverse splits old shares per new share."""
 _LEAST = 1.2
 """Smaller changes of an adjustment are dividends."""
 _EXACT = 0.01
@@ -21,7 +20,7 @@ _BUSY = 3.0
 
 
 class Opening(NamedTuple):
-    """What a session's first row says: its first price, its close, as adjusted, too, and its turnover."""
+    """A session's first row: its first price, its close, its adjusted close, and its turnover."""
 
     price: float
     close: float
@@ -31,7 +30,7 @@ class Opening(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Into how many shares each became, or units of the price, and how that is known."""
+    """The number of shares that each became, or of units of the price, and the evidence."""
 
     factor: float
     why: str
@@ -43,7 +42,8 @@ def split(
 ) -> Split | None:
     """The split between a close (with its adjusted close) and the next session, if there was one.
 
-    `usual` is the turnover of the days before, `within` how many percent a guess may be off; 0 guesses none.
+    `usual` is the turnover of earlier days, `within` the percentage by which a guess may be off; 0 disables
+    guesses.
 
     >>> aapl = Opening(127.58, 129.04, None, None, None)
     >>> split(aapl, 499.23, None, None, 3.0).why
@@ -70,7 +70,7 @@ def split(
 
 
 def unit_change(before: float, price: float, within: float) -> Split | None:
-    """A price that is a hundred times the one before, or a hundredth, within so many percent.
+    """A price that is a hundred times the previous one, or a hundredth, within a percentage.
 
     >>> unit_change(1.25, 126.0, 3.0).factor, unit_change(125.0, 126.0, 3.0)
     (0.01, None)

@@ -1,4 +1,4 @@
-"""Reporting that trades could not be valued: once, with what to do."""
+"""Report once that trades could not be valued, with the remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHY = {
 
 @dataclass(frozen=True)
 class NotValued(LimitRule):
-    """Trades of a venue have no value, so that no rule about money looks at them; said once of each reason.
+    """A venue's trades have no value, so rules about money ignore them; reported once for each reason.
 
     All fields are those of `LimitRule`.
     """

@@ -1,1 +1,1 @@
-"""Extracts of catalogues in local files: what is known to lie where an alert is."""
+"""Extracts of catalogues in local files: known objects at the position of an alert."""

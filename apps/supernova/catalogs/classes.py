@@ -1,4 +1,4 @@
-"""What a catalogue's type says of an object: star, variable star, active nucleus, galaxy, supernova.
+"""The class of an object by its type in a catalogue: star, variable star, active nucleus, galaxy, supernova.
 
 Types are those of SIMBAD (https://simbad.cds.unistra.fr/guide/otypes.htx), of the Transient Name Server, of
 Gaia's classifiers (Rimoldini et al. 2023, A&A 674, A14) and of the International Variable Star Index.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 CLASSES = {"star": 1, "variable": 2, "agn": 4, "galaxy": 8, "supernova": 16}
-"""The classes that cuts name, a bit each. A variable star is a star, too."""
+"""The classes that cuts name, one bit each. A variable star is a star, too."""
 
 HOSTS = CLASSES["galaxy"] | CLASSES["agn"]
-"""What a supernova may be in: an active galaxy is one."""
+"""The classes of a supernova's possible hosts: active nuclei are in galaxies."""
 
 _VARIABLE = CLASSES["star"] | CLASSES["variable"]
 _SIMBAD = {
@@ -104,7 +104,7 @@ _BY_OTHERS = {code: _BITS[name] for name, codes in _OTHERS.items() for code in c
 
 
 def classes_of(type_: str | None) -> int:
-    """The classes of a type, as bits of `CLASSES`; 0 of one that says none of these.
+    """Return the classes of a type, as bits of `CLASSES`; 0 if it has none of them.
 
     >>> names = ["RR*", "SyG", "SN Ia", "Galaxy", "*", "DSCT|GDOR|SXPHE", "Radio", None]
     >>> [classes_of(name) for name in names]

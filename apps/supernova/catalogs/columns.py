@@ -1,4 +1,4 @@
-"""Which columns of an extract are what: those of TNS, Gaia, SIMBAD, VizieR, or a user's own."""
+"""Recognise the columns of an extract from TNS, Gaia, SIMBAD, VizieR, or a user's own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NAME = ("name", "main_id", "designation", "source_id", "object", "objname", "ob
 _TYPE = ("type", "otype", "main_type", "obj. type", "object_type", "objtype", "best_class_name", "class")
 _Z = ("z", "redshift", "rvz_redshift", "z_value", "zspec")
 _GAIA = ("phot_variable_flag", "in_qso_candidates", "in_galaxy_candidates", "parallax_over_error")
-"""What Gaia's table of sources says of a source's kind."""
+"""The columns of Gaia's table of sources about a source's kind."""
 _SURE = 5
-"""A parallax is significant from so many standard errors on."""
+"""A parallax is significant from this many standard errors on."""
 
 
 @dataclass(frozen=True)
 class ExtractColumns:
-    """The columns of an extract, as they are called there; those it need not have are None."""
+    """The names of an extract's columns; missing optional ones are None."""
 
     ra: str
     dec: str
@@ -36,7 +36,7 @@ class ExtractColumns:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> ExtractColumns:
-        """Those among these names, in upper or lower case.
+        """Find the columns among names, ignoring case.
 
         >>> ExtractColumns.of(["source_id", "ra", "dec"]).name
         'source_id'
@@ -60,19 +60,19 @@ class ExtractColumns:
 
     @property
     def of_gaia(self) -> bool:
-        """Whether names are the numbers of Gaia's sources."""
+        """Whether the names are Gaia source ids."""
         return self.name.lower() == "source_id"
 
     @property
     def names(self) -> list[str]:
-        """All that is read."""
+        """All columns that are read."""
         optional = [self.prefix, self.type, self.z, *(name for _, name in self.gaia)]
         return list(dict.fromkeys([self.ra, self.dec, self.name, *(one for one in optional if one)]))
 
     def rows(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """A batch as `name`, `type`, `ra`, `dec` and `z`; what can't be read as a number is null.
+        """Convert a batch to `name`, `type`, `ra`, `dec` and `z`; unreadable numbers are null.
 
-        `position` is true where a row has something for its position.
+        `position` is true if a row has any value for its position.
         """
         texts = batch.select(pl.col(self.names).cast(pl.String).str.strip_chars())
         return texts.select(
@@ -117,7 +117,7 @@ def _filled(name: str) -> pl.Expr:
 
 
 def _angle(name: str, dtype: Any, hours: bool) -> pl.Expr:
-    """Degrees; with colons or blanks sexagesimal, and then hours for a right ascension."""
+    """Parse degrees; with colons or blanks they are sexagesimal, and hours for a right ascension."""
     text = pl.col(name)
     plain = text.cast(pl.Float64, strict=False)
     if dtype.is_numeric():

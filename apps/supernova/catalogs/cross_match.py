@@ -1,4 +1,4 @@
-"""Alerts beside what extracts of catalogues have at their places."""
+"""Match alerts with extracts of catalogues by position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .zones import Doubles
 
 _WIDEST = 3600.0
 _BATCH = 4096
-"""Alerts that are looked up at once: so many pairs are in memory."""
+"""The number of alerts that are matched at once, which limits the pairs in memory."""
 
 MATCHED: dict[str, Any] = {
     "match": pl.String,
@@ -34,17 +34,17 @@ MATCHED: dict[str, Any] = {
     "host_distance": pl.Float64,
     "host_z": pl.Float64,
 }
-"""What alerts get: the nearest object of all extracts within the radius, how far away, in which file;
-the nearest of each extract, as text; the nearest of those that are excluded, as text; and the nearest galaxy,
-active ones among them, within the host's radius. All null where nothing is."""
+"""The columns for alerts: the nearest object of all extracts within the radius, its distance and file; the
+nearest of each extract, as text; the nearest excluded object, as text; and the nearest galaxy (including
+active ones) within the host's radius. All are null without a match."""
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Extracts, and what is wanted of them.
+    """Extracts, and how alerts are matched with them.
 
-    Objects match within `radius` arcseconds. An alert that one of the classes in `exclude` matches, or a type
-    written as ``type:RRAB``, is rejected; so is, if a host is `required`, one that has none within `host`.
+    Objects match within `radius` arcseconds. An alert is rejected if an object of a class in `exclude`, or of
+    a type written as ``type:RRAB``, matches, or if a host is `required` and there is none within `host`.
     """
 
     paths: tuple[str, ...]
@@ -55,7 +55,8 @@ class Crossing:
 
     @classmethod
     def of(cls, settings: Settings) -> Crossing:
-        """By what ``--set`` gave. Raises `OSError` and `ValueError`, also for a file that is no extract."""
+        """Create it from settings. Raises `OSError` and `ValueError`, also for a file that isn't an
+        extract."""
         paths = _listed(settings["catalog"])
         for path in paths:
             check_extract(path)
@@ -81,7 +82,7 @@ class Crossing:
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """Those that come after a set's own."""
+        """The cuts that follow a set's own."""
         exclude = Cut(
             "not catalogued",
             f"no {', '.join(self.exclude)} within {self.radius:g}″",
@@ -91,7 +92,7 @@ class Crossing:
         return (*((exclude,) if self.exclude else ()), *((host,) if self.required else ()))
 
     def add(self, rows: Stream) -> Stream:
-        """Rows that have a position, with the columns `MATCHED`."""
+        """Add the columns `MATCHED` to rows with a position."""
         if not self.paths:
             return rows.with_columns(**{name: pl.lit(None, dtype) for name, dtype in MATCHED.items()})
         return rows.map_batches(partial(with_matches, crossing=self), {**dict(rows.columns), **MATCHED})
@@ -102,9 +103,9 @@ def _listed(setting: str) -> tuple[str, ...]:
 
 
 def with_matches(rows: pl.DataFrame, crossing: Crossing) -> pl.DataFrame:
-    """The rows with the columns `MATCHED`: for `map_batches`.
+    """Add the columns `MATCHED` to rows, for `map_batches`.
 
-    Raises `WrongRows`, which ends a run, where an extract can't be read: no alert is to blame.
+    Raises `WrongRows`, which ends a run, if an extract can't be read, as that isn't an alert's fault.
     """
     try:
         extracts = [extract(path) for path in crossing.paths]
@@ -121,7 +122,7 @@ def with_matches(rows: pl.DataFrame, crossing: Crossing) -> pl.DataFrame:
 
 @dataclass
 class _Nearest:
-    """What is known of an alert's place while one extract after the other is looked through."""
+    """The nearest objects of alerts so far, while extracts are searched one after the other."""
 
     match: tuple[float, Extract, int] | None = None
     excluded: tuple[float, Extract, int] | None = None
@@ -178,7 +179,7 @@ def _nearer(
 
 
 def _text(apart: float, source: Extract, row: int) -> str:
-    """As reasons say it: the name, the type and the redshift, how far, in which extract."""
+    """Describe a match for reasons: its name, type and redshift, its distance, and the extract."""
     name, kind, z = source.entry(row)
     words = ", ".join([*([kind] if kind else []), *([f"z {z:.4g}"] if z is not None else [])])
     return f"{name}{f' ({words})' if words else ''} {apart:.2f}″ in {source.label}"

@@ -1,4 +1,4 @@
-"""An extract of a catalogue: read once by a process, when it is first needed, and kept as arrays."""
+"""An extract of a catalogue, which a process reads once, when it first needs it, and stores as arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .zones import Numbers, Zones, zone_keys
 
 _PARQUET = b"PAR1"
 _HEADER_WITHIN = 200
-"""Lines among which the header is; Gaia's exports begin with that many of comments, TNS's with a date."""
+"""The header is within this many lines: Gaia's exports begin with many comments, TNS's with a date."""
 _LONGEST_LINE = 1 << 20
 _BLOCK = 4 << 20
 _ROWS = 65_536
@@ -32,7 +32,7 @@ _lock = threading.Lock()
 
 
 class Entry(NamedTuple):
-    """What an extract says of an object."""
+    """An extract's data about an object."""
 
     name: str
     type: str | None
@@ -41,10 +41,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Extract:
-    """The objects of a file: positions in zones, names, and a number for each different type.
+    """The objects of a file: positions in zones, names, and a number for each distinct type.
 
     10 million rows take about half a gigabyte, and less than one while they are read (`bench/catalogs.py`).
-    `unplaced` is how many rows have no position at all; they are left out.
+    `unplaced` is the number of rows without a position, which are left out.
     """
 
     path: str
@@ -67,15 +67,15 @@ class Extract:
 
     @property
     def label(self) -> str:
-        """What reasons call it: its file's name, without endings."""
+        """Its name in reasons: the file's name without extensions."""
         return label_of(self.path)
 
     def classes(self, rows: Numbers) -> npt.NDArray[np.uint8]:
-        """The classes of rows, as bits of `CLASSES`."""
+        """Return the classes of rows, as bits of `CLASSES`."""
         return self._classes[self.type_numbers[rows]] if len(rows) else np.empty(0, np.uint8)
 
     def entry(self, row: int) -> Entry:
-        """What it says of a row."""
+        """Return the data of a row."""
         chunk = int(np.searchsorted(self._starts, row, "right")) - 1
         name = self.names[chunk][row - int(self._starts[chunk])].as_py()
         name = f"Gaia {name}" if isinstance(name, int) else name
@@ -83,13 +83,13 @@ class Extract:
         return Entry(_printable(name), self.type(row), None if z is None or np.isnan(z) else z)
 
     def type(self, row: int) -> str | None:
-        """The type of a row."""
+        """Return the type of a row."""
         kind = self.types[self.type_numbers[row]]
         return None if kind is None else _printable(kind)
 
 
 def label_of(path: str) -> str:
-    """A file's name without its endings.
+    """Return a file's name without its extensions.
 
     >>> label_of("extracts/gaia.csv.gz")
     'gaia'
@@ -98,11 +98,11 @@ def label_of(path: str) -> str:
 
 
 _kept: dict[str, tuple[tuple[int, int, int], Extract]] = {}
-"""What this process has read, by path: of a file that changes its last version."""
+"""The extracts that this process has read, by path; only the last version of a file."""
 
 
 def check_extract(path: str) -> None:
-    """Read how a file begins: raises `OSError` or `ValueError` for what is not an extract."""
+    """Read the beginning of a file. Raises `OSError` or `ValueError` if it isn't an extract."""
     source = _Source.of(path)
     columns = ExtractColumns.of(source.names)
     for at, batch in enumerate(islice(_batches(source, columns), 1)):
@@ -110,16 +110,16 @@ def check_extract(path: str) -> None:
 
 
 def extract(path: str) -> Extract:
-    """The extract in a file; this process reads it once, unless it has changed.
+    """Return the extract in a file; this process reads it once, unless it changes.
 
-    Raises `OSError` for a file that can't be read, `ValueError` naming the first row that is wrong.
+    Raises `OSError` for a file that can't be read, `ValueError` naming the first wrong row.
     """
     stat = Path(path).stat()
     stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
     with _lock:
         known = _kept.get(path)
         if known is None or known[0] != stamp:
-            # Two versions of a large one would not fit beside each other.
+            # Two versions of a large extract would not fit into memory.
             known = None
             _kept.pop(path, None)
             known = _kept[path] = stamp, _read(path)
@@ -130,7 +130,7 @@ def _read(path: str) -> Extract:
     source = _Source.of(path)
     columns = ExtractColumns.of(source.names)
     numbers: dict[str | None, int] = {}
-    # They grow in place: parts that are put together in the end would be in memory twice.
+    # The arrays grow in place: parts that are concatenated at the end would be in memory twice.
     keys, dec, types, redshifts = array("d"), array("d"), array("i"), array("f")
     names: list[pa.Array] = []
     read, unplaced = 0, 0
@@ -149,7 +149,7 @@ def _read(path: str) -> Extract:
         if columns.z is not None:
             redshifts.frombytes(rows["z"].fill_null(float("nan")).to_numpy().tobytes())
         names.append(_as_arrow(rows["name"], columns.of_gaia))
-    # What reading left behind is given back before sorting needs room.
+    # Memory that reading used is released before sorting needs it.
     pa.default_memory_pool().release_unused()
     placed = Zones.sort(np.frombuffer(keys, np.float64), np.frombuffer(dec, np.float64))
     return Extract(
@@ -164,20 +164,20 @@ def _read(path: str) -> Extract:
 
 
 def _as_arrow(names: pl.Series, of_gaia: bool) -> pa.Array:
-    """Names as they are kept: Gaia's as their numbers, which take a third of the room."""
+    """Convert names for storage: Gaia's to numbers, which take a third of the memory."""
     if of_gaia:
         numbers = names.cast(pl.Int64, strict=False)
         if not numbers.null_count():
             return numbers.to_arrow()
     large = names.to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, letters = large.cast(pa.string()).buffers()
-    # Copies that are as large as what they hold: the buffers that Polars made have room for more.
+    # Copies are exactly as large as their content: Polars' buffers have spare capacity.
     exact = [None if one is None else pa.py_buffer(one.to_pybytes()) for one in (offsets, letters)]
     return pa.StringArray.from_buffers(len(large), *exact)
 
 
 def _checked(path: str, columns: ExtractColumns, rows: pl.DataFrame, read: int) -> pl.DataFrame:
-    """The rows that have a position. Raises `ValueError` for one that is wrong."""
+    """Return the rows that have a position. Raises `ValueError` for a wrong one."""
     wrong = rows["position"] & ~(
         rows["ra"].is_between(-360, 360) & rows["dec"].is_between(-90, 90)
     ).fill_null(False)
@@ -190,7 +190,7 @@ def _checked(path: str, columns: ExtractColumns, rows: pl.DataFrame, read: int) 
 
 
 class _Source(NamedTuple):
-    """A file: Parquet, or text of which `skip` lines stand before the header."""
+    """A file: Parquet, or text with `skip` lines before the header."""
 
     path: str
     names: list[str]
@@ -241,7 +241,7 @@ def _parquet_file(path: str) -> Any:
 
 
 def _batches(source: _Source, columns: ExtractColumns) -> Iterator[pl.DataFrame]:
-    """The columns that are needed, some ten thousand rows at a time."""
+    """Read the needed columns, some ten thousand rows at a time."""
     for batch in (
         _parquet_batches(source, columns) if not source.separator else _text_batches(source, columns)
     ):
@@ -279,6 +279,6 @@ def _text_batches(source: _Source, columns: ExtractColumns) -> Iterator[pa.Recor
 
 
 def _printable(text: str | None) -> str:
-    """A name as it may be shown: in one line, and not too long."""
+    """Make a name printable: on one line, and not too long."""
     shown = "".join(letter if letter.isprintable() else " " for letter in (text or "")[: _LONGEST_NAME + 1])
     return shown if len(shown) <= _LONGEST_NAME else shown[:_LONGEST_NAME] + "…"

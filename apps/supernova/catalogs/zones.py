@@ -14,10 +14,10 @@ import numpy.typing as npt
 _ZONES_A_DEGREE = 60
 _ARCSECONDS = 3600.0
 _SLACK = 1e-8
-"""Degrees, 0.04 mas: more than keys are rounded by. What is too far is dropped by its distance."""
+"""Degrees, 0.04 mas: more than the rounding of keys. Rows that are too far are dropped by their distance."""
 
 _POLAR = 1e-3
-"""Degrees: cones that come so near to a pole are looked for all around it, where the arc sine is inexact."""
+"""Degrees: cones this close to a pole are searched all around it, as the arc sine is inexact there."""
 
 Doubles = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -27,8 +27,8 @@ Numbers = npt.NDArray[np.int64]
 class Zones:
     """Positions in the order of their zones: 20 bytes each.
 
-    A key is the zone's number times 360 and the right ascension, so that a cone is one run of keys, or two
-    where it crosses 0°, in each zone that it reaches.
+    A key is the zone's number times 360 plus the right ascension, so in each zone that a cone reaches, it is
+    one run of keys, or two if it crosses 0°.
     """
 
     keys: Doubles
@@ -37,21 +37,21 @@ class Zones:
 
     @classmethod
     def of(cls, ra: Doubles, dec: Doubles) -> Zones:
-        """The index of positions in degrees; right ascensions of any turn, declinations from −90 to 90."""
+        """Index positions in degrees; right ascensions may be any angle, declinations are from −90 to 90."""
         return cls.sort(zone_keys(ra, dec), dec)
 
     @classmethod
     def sort(cls, keys: Doubles, dec: Doubles) -> Zones:
-        """The index of positions by their keys, which are sorted in place."""
+        """Index positions by their keys, which are sorted in place."""
         order = np.argsort(keys)
         keys.sort()
         return cls(keys, dec[order], order.astype(np.uint32))
 
     def within(self, ra: Doubles, dec: Doubles, arcseconds: float) -> tuple[Numbers, Numbers, Doubles]:
-        """All pairs that are no farther apart than that: the number of the cone, of the row, and arcseconds.
+        """Find all pairs within a distance: the cone's number, the row's, and the distance in arcseconds.
 
-        In the order of the cones; within one the nearest first, and of equally near ones the first row. Cones
-        whose centre isn't known (NaN) have none.
+        Pairs are in the order of the cones, then by distance, then by row. Cones with an unknown centre (NaN)
+        have none.
         """
         radius = arcseconds / _ARCSECONDS
         cones = np.flatnonzero(np.isfinite(ra) & np.isfinite(dec))
@@ -60,14 +60,14 @@ class Zones:
         reached = high - low + 1
         at = np.repeat(np.arange(len(cones)), reached)
         zone = np.repeat(low, reached) + _ranks(reached)
-        # In right ascension a cone is the wider the nearer it is to a pole, and a whole turn over one.
+        # In right ascension, a cone is wider nearer to a pole, and a whole turn if it contains one.
         polar = np.abs(height) + radius >= 90.0 - _POLAR
         ratio = np.sin(np.radians(radius)) / np.cos(np.radians(np.where(polar, 0.0, height)))
         wide = np.where(polar, 180.0, np.degrees(np.arcsin(np.minimum(ratio, 1.0))) + _SLACK)
         begin, end = centre[at] - wide[at], centre[at] + wide[at]
         whole = wide[at] >= 180.0
         begin[whole], end[whole] = 0.0, 360.0
-        # What lies before 0° or behind 360° is a run of its own at the other end of the zone.
+        # The part below 0° or above 360° is a run of its own at the other end of the zone.
         before, behind = begin < 0.0, end > 360.0
         runs = (
             np.concatenate([at, at[before], at[behind]]),
@@ -77,7 +77,7 @@ class Zones:
         )
         at, offset, begin, end = runs
         first = np.searchsorted(self.keys, offset + begin, "left")
-        # The key of 360° is that of 0° in the next zone.
+        # The key of 360° is the same as that of 0° in the next zone.
         last = np.searchsorted(self.keys, np.nextafter(offset + end, 0.0), "right")
         sizes = np.maximum(last - first, 0)
         cone, place = np.repeat(at, sizes), np.repeat(first, sizes) + _ranks(sizes)
@@ -91,7 +91,7 @@ class Zones:
 
 
 def zone_keys(ra: Doubles, dec: Doubles) -> Doubles:
-    """The keys of positions in degrees."""
+    """Return the keys of positions in degrees."""
     keys = np.mod(ra, 360.0)
     # A tiny negative angle is rounded up to a whole turn.
     keys[keys >= 360.0] = 0.0
@@ -100,19 +100,19 @@ def zone_keys(ra: Doubles, dec: Doubles) -> Doubles:
 
 
 def _zone(dec: Doubles) -> Numbers:
-    """The number of a declination's zone; beyond a pole that of the last one."""
+    """Return the number of a declination's zone; beyond a pole, the last zone's."""
     zones = np.floor((np.clip(dec, -90.0, 90.0) + 90.0) * _ZONES_A_DEGREE).astype(np.int64)
     return np.minimum(zones, 180 * _ZONES_A_DEGREE - 1)
 
 
 def _ranks(sizes: Numbers) -> Numbers:
-    """0, 1, … for each of some runs, one run after the other."""
+    """Return 0, 1, … for each run, one run after the other."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def _degrees_apart(ra: Doubles, dec: Doubles, other_ra: Doubles, other_dec: Doubles) -> Doubles:
-    """As `sky.degrees_apart`, of arrays."""
+    """Like `sky.degrees_apart`, for arrays."""
     lon, a, b = np.radians(other_ra - ra), np.radians(dec), np.radians(other_dec)
     east = np.cos(b) * np.sin(lon)
     north = np.cos(a) * np.sin(b) - np.sin(a) * np.cos(b) * np.cos(lon)

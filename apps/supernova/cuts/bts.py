@@ -20,13 +20,13 @@ _magnr, _distnr = pl.col("magnr"), pl.col("distnr")
 
 
 def _magnitude(name: str) -> pl.Expr:
-    """A catalogue's magnitude; null where it has none, which it also says by 0 and less."""
+    """Return a catalogue's magnitude; null if it has none, which 0 or less also means."""
     return pl.when(pl.col(name) > 0).then(pl.col(name))
 
 
 _r, _i, _g, _z = (_magnitude(f"s{band}mag1") for band in "rigz")
 _ps1 = pl.coalesce(*(pl.when(mag < 30).then(mag) for mag in (_r, _i, _g)))
-"""The magnitude of the nearest source of Pan-STARRS, in r or else in i or g."""
+"""The magnitude of the nearest Pan-STARRS source, in r, or else in i or g."""
 _ps1_brightest = pl.min_horizontal(_r, _i, _g, _z)
 _old = _age > 90
 
@@ -63,7 +63,7 @@ _bright_neighbour = (
 )
 _at_peak = _mag <= pl.col("peak")
 _passes = pl.when(_age > 360).then(1).otherwise(2)
-"""How often an old object must have been bright before without having been classified: less, the older."""
+"""How often an old object must have been bright without having been classified: less for older ones."""
 _on_reference = (
     ((_distnr < 0.4) & (_magnr < 19.5))
     | ((_distnr < 0.8) & (_magnr < 17.5))

@@ -1,8 +1,7 @@
-"""A cut, a set of cuts in their order, and where in it an alert falls.
+"""A cut, an ordered set of cuts, and the cut in a set that rejects an alert.
 
-A cut keeps the alerts for which its expression holds. What isn't known speaks for nothing: a cut that wants
-something of an alert fells it where that is missing (`wants`), and one that excludes what lies near it does
-not (`unless`).
+A cut keeps the alerts for which its expression holds. A missing value is never evidence: a cut that requires
+a condition rejects the alert (`wants`), and one that excludes a condition keeps it (`unless`).
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from functools import reduce
 import polars as pl
 
 PASSED = "passed"
-"""What stands in place of a cut's name for an alert that none fells."""
+"""Takes the place of a cut's name for an alert that no cut rejects."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A condition under a name; `meaning` says in words what it keeps."""
+    """A named condition; `meaning` describes in words what it keeps."""
 
     name: str
     meaning: str
@@ -37,12 +36,13 @@ class CutSet:
     faintest: float = 99.0
 
     def then(self, cuts: Sequence[Cut]) -> CutSet:
-        """The set with further cuts behind its own."""
+        """Return the set with further cuts after its own."""
         return replace(self, cuts=(*self.cuts, *cuts))
 
     @property
     def felled_at(self) -> pl.Expr:
-        """The number of the first cut that fells an alert, from 1; one more than there are if none does."""
+        """The number of the first cut that rejects an alert, from 1; the number of cuts plus one if none
+        does."""
         steps = [pl.when(~cut.keeps).then(at) for at, cut in enumerate(self.cuts, 1)]
         return pl.coalesce(*steps, len(self.cuts) + 1).cast(pl.Int64)
 
@@ -55,15 +55,15 @@ class CutSet:
 
     @property
     def passed(self) -> pl.Expr:
-        """Whether all of them keep an alert."""
+        """Whether all cuts keep an alert."""
         return self.felled_at > len(self.cuts)
 
 
 def wants(condition: pl.Expr) -> pl.Expr:
-    """Keeps where a condition is known to hold."""
+    """Keep alerts if a condition is known to hold."""
     return condition.fill_null(False)
 
 
 def unless(*conditions: pl.Expr) -> pl.Expr:
-    """Keeps where none of the conditions is known to hold."""
+    """Keep alerts if none of the conditions is known to hold."""
     return ~reduce(lambda one, other: one | other, [each.fill_null(False) for each in conditions])

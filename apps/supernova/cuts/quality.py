@@ -1,4 +1,4 @@
-"""Cuts that take real detections from artefacts."""
+"""Cuts that separate real detections from artefacts."""
 
 from __future__ import annotations
 

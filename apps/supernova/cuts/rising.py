@@ -1,4 +1,4 @@
-"""Objects that are new and changing fast, from what every survey's packets have."""
+"""Objects that are new and changing fast, by fields that every survey's packets have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sets of cuts that there are, and which suit a survey."""
+"""All sets of cuts, by survey."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .quality import PURITY, QUALITY
 from .rising import RISING
 
 SETS: dict[str, tuple[CutSet, ...]] = {"ztf": (PURITY, QUALITY, BTS, RISING), "rubin": (RISING,)}
-"""By survey; packets of the others lack what these look at."""
+"""The sets by survey; packets of other surveys lack the fields that they need."""
 
 
 def cut_set(survey: str, name: str) -> CutSet:
-    """The set of that name. Raises `ValueError`, naming those that there are.
+    """Return the set with a name. Raises `ValueError`, naming the existing ones.
 
     >>> [cut.name for cut in cut_set("ztf", "quality").cuts]
     ['real', 'clean']

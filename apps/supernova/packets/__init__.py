@@ -1,1 +1,1 @@
-"""Alert packets of ZTF and Rubin as rows: one decoder, one form, whatever the schema."""
+"""Alert packets of ZTF and Rubin as rows, with one decoder and one form for all schemas."""

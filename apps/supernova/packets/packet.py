@@ -1,7 +1,7 @@
-"""What is kept of an alert packet, from any survey: a detection, what was before, neighbours, pictures.
+"""The stored part of a survey's alert packet: a detection, earlier looks, neighbours, pictures.
 
-A value that isn't known comes as null, as NaN or as -999, within one packet; here it is null. Neighbours are
-ZTF's (`NEIGHBOURS`); Rubin's packets have none.
+Even within one packet, an unknown value may be null, NaN or -999; here it is always null. Only ZTF's packets
+have neighbours (`NEIGHBOURS`); Rubin's have none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILLER = -999.0
 _EPOCH_MJD = 40587
 _DAY_MS = 86_400_000
 _SIGNIFICANT, _LIMIT = 3, 5
-"""Standard errors, as IPAC's guide to ZTF's forced photometry has them (Masci et al. 2023, section 10)."""
+"""In standard errors, from IPAC's guide to ZTF's forced photometry (Masci et al. 2023, section 10)."""
 _TIME = pa.timestamp("ms", "UTC")
 
 NEIGHBOURS = (
@@ -27,7 +27,7 @@ NEIGHBOURS = (
     *(f"{name}{n}" for name in ("distpsnr", "sgscore", "srmag") for n in (1, 2, 3)),
     *("sgmag1", "simag1", "szmag1", "neargaia", "maggaia", "neargaiabright", "maggaiabright", "roid"),
 )
-"""Fields of ZTF's `candidate` that cuts look at, under their own names, and Fink's `roid`."""
+"""Fields of ZTF's `candidate` that cuts use, under their own names, and Fink's `roid`."""
 
 POINT = pa.struct(
     {
@@ -41,7 +41,7 @@ POINT = pa.struct(
         "positive": pa.bool_(),
     }
 )
-"""An earlier look at the object's place: `ago` days before the alert, in the `same` band or another."""
+"""An earlier look at the object's position: `ago` days before the alert, in the `same` band or another."""
 
 PACKET = pa.struct(
     {
@@ -69,14 +69,15 @@ PACKET = pa.struct(
         "difference": pa.binary(),
     }
 )
-"""A packet: `night` is the survey's own name of it, `age` the days since the first detection, `in_band` how
-many detections there are in this band, `scores` are those that a run names, `past` the latest look first,
-`forced` the photometry at the object's place in exposures with and without a detection, which no cut looks
-at."""
+"""A packet: `night` is the survey's name of it, `age` the days since the first detection, `in_band` the
+number
+of detections in this band; `scores` are those that a run names, `past` the earlier looks, latest first, and
+`forced` the photometry at the object's position in exposures with and without a detection, which no cut
+uses."""
 
 
 def number(value: Any) -> float | None:
-    """A number that is known; None for every filler.
+    """Return a number; None for any filler.
 
     >>> [number(value) for value in (19.5, None, -999.0, float("nan"), "null", 3)]
     [19.5, None, None, None, None, 3.0]
@@ -88,7 +89,7 @@ def number(value: Any) -> float | None:
 
 
 def needed(record: Mapping[str, Any], name: str, low: float, high: float) -> float:
-    """A number without which there is no alert. Raises `Misread` where it isn't there or can't be so."""
+    """Return a required number. Raises `Misread` if it is missing or out of range."""
     value = number(record.get(name))
     if value is None or not low <= value <= high:
         raise Misread(f"not an alert: its {name} is {record.get(name)!r}")
@@ -96,7 +97,7 @@ def needed(record: Mapping[str, Any], name: str, low: float, high: float) -> flo
 
 
 def part(record: Any, name: str, survey: str) -> Mapping[str, Any]:
-    """A record within a packet. Raises `Misread` for a packet without it."""
+    """Return a record within a packet. Raises `Misread` for a packet without it."""
     part_ = record.get(name) if isinstance(record, Mapping) else None
     if not isinstance(part_, Mapping):
         raise Misread(f"not an alert of {survey}'s: it has no {name}")
@@ -104,7 +105,7 @@ def part(record: Any, name: str, survey: str) -> Mapping[str, Any]:
 
 
 def time_ms(mjd: float) -> int:
-    """Milliseconds since 1970 of a Modified Julian Date, UTC.
+    """Convert a Modified Julian Date (UTC) to milliseconds since 1970.
 
     >>> time_ms(58859.5) == (58859 - 40587) * 86_400_000 + 43_200_000
     True
@@ -113,12 +114,12 @@ def time_ms(mjd: float) -> int:
 
 
 def latest_first(points: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
-    """Earlier looks in their order, those without a time left out."""
+    """Sort earlier looks, latest first, without those that have no time."""
     return sorted((point for point in points if point is not None), key=lambda point: point["ago"])
 
 
 def forced_flux(flux: float, error: float, zero_point: float) -> dict[str, Any]:
-    """A flux at a place that was given: a magnitude from 3 σ on, and the limit of 5 σ.
+    """Return forced photometry of a flux: its magnitude, from 3 σ on, and the limit of 5 σ.
 
     >>> forced_flux(1000.0, 10.0, 26.0)["mag"], forced_flux(20.0, 10.0, 26.0)["mag"]
     (18.5, None)
@@ -133,7 +134,7 @@ def forced_flux(flux: float, error: float, zero_point: float) -> dict[str, Any]:
 
 
 def stamp(cutout: Any) -> bytes | None:
-    """A cutout's bytes; within JSON they are base64."""
+    """Return a cutout's bytes, which are base64 within JSON."""
     data = cutout.get("stampData") if isinstance(cutout, Mapping) else cutout
     if isinstance(data, str):
         try:

@@ -1,7 +1,7 @@
 """Rubin's packets: fluxes in nanojanskys, times in TAI.
 
-Source: https://sdm-schemas.lsst.io/apdb.html and the `lsst-alert-packet` package. A survey's night there is
-from noon to noon UTC, as in its `day_obs`.
+Source: https://sdm-schemas.lsst.io/apdb.html and the `lsst-alert-packet` package. A night is from noon to
+noon UTC, as in `day_obs`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .packet import NEIGHBOURS, forced_flux, latest_first, needed, number, part,
 _ZERO_POINT = 31.4
 """The AB magnitude of one nanojansky."""
 _FLUXCAL = 10 ** ((_ZERO_POINT - 27.5) / 2.5)
-"""How many nanojanskys are one unit of ELAsTiCC's fluxes, SNANA's FLUXCAL, whose zero point is 27.5."""
+"""Nanojanskys per unit of ELAsTiCC's fluxes (SNANA's FLUXCAL), whose zero point is 27.5."""
 _OLDER = {
     "midPointTai": "midpointMjdTai",
     "filterName": "band",
@@ -25,18 +25,18 @@ _OLDER = {
     "psFlux": "psfFlux",
     "psFluxErr": "psfFluxErr",
 }
-"""Names of schemas before 6.0, which ELAsTiCC and the previews have, and today's."""
+"""Names in schemas before 6.0, as in ELAsTiCC and the previews, and today's names."""
 _SIMULATED = ("simVersion", "z_final")
-"""What only ELAsTiCC's objects have."""
+"""Fields that only ELAsTiCC's objects have."""
 _POGSON = 2.5 / math.log(10)
 _TAI_MS = 37_000
-"""TAI is ahead of UTC by so much, since 2017."""
+"""How far TAI has been ahead of UTC since 2017."""
 _NOON_MS = 43_200_000
 _SINCE, _UNTIL = 40_587, 160_000
 
 
 def packet(record: Any) -> dict[str, Any]:
-    """What is kept of a packet. Raises `Misread` for what is not one of Rubin's."""
+    """Return the stored part of a packet. Raises `Misread` if it isn't Rubin's."""
     source = part(record, "diaSource", "Rubin")
     if _OLDER.keys() & source.keys():
         record = _renamed(record)
@@ -75,7 +75,7 @@ def packet(record: Any) -> dict[str, Any]:
 
 
 def _renamed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A packet of an older schema under today's names; ELAsTiCC's fluxes in nanojanskys."""
+    """Rename an older packet's fields to today's names, and convert ELAsTiCC's fluxes to nanojanskys."""
     whole = record.get("diaObject")
     is_simulated = isinstance(whole, Mapping) and any(name in whole for name in _SIMULATED)
     unit = _FLUXCAL if is_simulated else 1.0
@@ -98,7 +98,7 @@ def _renamed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(source: Mapping[str, Any]) -> str:
-    """The object's id, or that of the solar system's object that it is."""
+    """Return the id of the object or, if it is one, of the solar system object."""
     for field, before in (("diaObjectId", ""), ("ssObjectId", "SSO ")):
         if identifier := source.get(field):
             return f"{before}{identifier}"
@@ -127,7 +127,7 @@ def _point(source: Any, mjd: float, band: Any) -> dict[str, Any] | None:
 
 
 def _forced(source: Any, mjd: float, band: Any) -> dict[str, Any] | None:
-    """Photometry at the object's place; None without a flux and its error."""
+    """Return forced photometry; None without a flux and its error."""
     if not isinstance(source, Mapping):
         return None
     then, flux, error = (number(source.get(name)) for name in ("midpointMjdTai", "psfFlux", "psfFluxErr"))

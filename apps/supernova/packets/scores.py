@@ -1,4 +1,4 @@
-"""Classifiers' scores: fields of packets that pass through as columns, and cuts on them."""
+"""Classifiers' scores: fields of packets that become columns, and cuts on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOLDS = {
     "<": lambda column, limit: column < limit,
 }
 PREFIX = "score_"
-"""How the columns of scores begin."""
+"""The prefix of scores' columns."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class Score:
 
     @property
     def cut(self) -> Cut | None:
-        """Keeps alerts whose score is known, and past the limit."""
+        """The cut, which keeps alerts whose score is known and past the limit."""
         if not self.relation:
             return None
         text = f"{self.path} {self.relation} {self.limit:g}"
         return Cut(text, text, wants(_HOLDS[self.relation](pl.col(self.column), self.limit)))
 
     def of(self, record: Any) -> float | None:
-        """Its value in a packet; None where there is none."""
+        """Return the score in a packet; None if it is missing."""
         for step in self.path.split("."):
             record = record.get(step) if isinstance(record, Mapping) else None
         return number(record)
 
 
 def scores_of(settings: Settings) -> tuple[Score, ...]:
-    """Those that ``--set scores=`` names. Raises `ValueError` for anything else than fields and limits.
+    """Parse the scores in ``--set scores=``. Raises `ValueError` for anything but fields and limits.
 
     >>> [(score.column, score.relation, score.limit) for score in scores_of({"scores": "rf>0.5, snn.ia"})]
     [('score_rf', '>', 0.5), ('score_snn_ia', '', 0.0)]

@@ -1,7 +1,7 @@
-"""ZTF's packets, schemas 3.3, 4.01 and others of that form, and the same enriched by Fink.
+"""ZTF's packets, schemas 3.3, 4.01 and similar ones, also enriched by Fink.
 
-Source: https://zwickytransientfacility.github.io/ztf-avro-alert/schema.html. Fields are read by name,
-whatever else there is, so that a further schema needs no change here.
+Source: https://zwickytransientfacility.github.io/ztf-avro-alert/schema.html. Fields are read by name, and
+others are ignored, so new schemas need no change here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _BANDS = {1: "g", 2: "r", 3: "i"}
 _SIGNS = {"t": True, "1": True, "true": True, "f": False, "0": False, "false": False}
 _JD_OF_MJD = 2_400_000.5
 _SINCE, _UNTIL = 2_440_588, 2_560_000
-"""From 1970 to 2296: a Julian date beyond is none."""
+"""From 1970 to 2296: other Julian dates are invalid."""
 
 
 _FAILED = -99_999.0
-"""A flux that forced photometry could not measure."""
+"""Stands for a flux that forced photometry could not measure."""
 _SURVEYS = {"pgir": "Palomar Gattini-IR (PGIR)", "winter": "WINTER (WNTR)", "wirc": "WIRC", "turbo": "TURBO"}
-"""Surveys whose packets have the form of ZTF's, by the namespaces of their schemas."""
+"""Other surveys with packets in ZTF's form, by the namespaces of their schemas."""
 _NAMES = {"PGIR": "pgir", "WNTR": "winter", "WIRC": "wirc"}
-"""How the names of their objects begin."""
+"""The prefixes of their objects' names."""
 _PUBLISHERS = {"pgirdps": "pgir", "winter-mirar": "winter", "turbo": "turbo"}
-"""How the names of their pipelines begin; TURBO's objects have no prefix.
+"""The prefixes of their pipelines' names; TURBO's objects have no prefix.
 
 Source of all three: the schemas and the recorded alerts in https://github.com/skyportal/kowalski, as of 2025.
 """
@@ -35,7 +35,9 @@ _SHOWN = 60
 
 
 def survey_of_schema(name: str) -> str | None:
-    """The other survey that a schema of ZTF's form is of, by its full name; None for ZTF's own and brokers'.
+    """Return the other survey that a schema in ZTF's form belongs to, by its full name; None for ZTF's own
+    and
+    brokers'.
 
     >>> survey_of_schema("winter.alert"), survey_of_schema("ztf.alert")
     ('WINTER (WNTR)', None)
@@ -44,12 +46,12 @@ def survey_of_schema(name: str) -> str | None:
 
 
 def of_another(survey: str, about: str = "") -> str:
-    """Why an alert of another survey is none of ZTF's."""
+    """Explain that an alert is from another survey than ZTF."""
     return f"an alert of {survey}, not of ZTF{about}; the cuts are ZTF's"
 
 
 def _survey_of(name: str, publisher: Any) -> str:
-    """Whose the object of that name is, as far as that is known."""
+    """Return the survey of an object by its name or the packet's publisher, if known."""
     by = str(publisher or "")
     begins = ((name.upper(), _NAMES), (by.lower(), _PUBLISHERS))
     known = (space for text, spaces in begins for begin, space in spaces.items() if text.startswith(begin))
@@ -59,7 +61,7 @@ def _survey_of(name: str, publisher: Any) -> str:
 
 
 def packet(record: Any) -> dict[str, Any]:
-    """What is kept of a packet. Raises `Misread` for what is not one of ZTF's."""
+    """Return the stored part of a packet. Raises `Misread` if it isn't ZTF's."""
     candidate = part(record, "candidate", "ZTF")
     name = record.get("objectId", record.get("objectid"))
     if name is None or name == "":
@@ -114,7 +116,7 @@ def _point(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
 
 
 def _forced(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
-    """Photometry at the object's place; None without a flux and what it means, and where it failed."""
+    """Return forced photometry; None if it failed, or without a flux and its calibration."""
     if not isinstance(record, Mapping):
         return None
     then, flux, error, zero_point = (

@@ -1,4 +1,4 @@
-"""Bluesky's Jetstream: one JSON object an event; creations of posts are rows.
+"""Bluesky's Jetstream: one JSON object per event; creations of posts become rows.
 
 Source: github.com/bluesky-social/jetstream, README; lexicon app.bsky.feed.post.
 """
@@ -36,14 +36,14 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
             "operation": field("commit.operation", pl.String),
             "collection": field("commit.collection", pl.String),
             "rkey": field("commit.rkey", pl.String),
-            # Of what type its fields are depends on the collection.
+            # The types of the record's fields depend on the collection.
             "record": field("commit.record", pl.Binary),
         }
     )
     record = pl.when(_POSTED).then(pl.col("record").cast(pl.String))
     sent = pl.from_epoch("time_us", time_unit="us").cast(TIME)
     stamp = record.str.json_path_match("$.createdAt")
-    # Clients say what they like: Bluesky itself sorts by the earlier of the two.
+    # Clients may set any time, so like Bluesky itself, this uses the earlier of the two.
     ahead = stamp.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False) > sent
     written = sent.dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
     at = pl.when(ahead.fill_null(False) | stamp.is_null()).then(written).otherwise(stamp)
@@ -72,7 +72,7 @@ def _is_event(event: Event) -> bool:
 
 
 def _sender(event: Event) -> tuple[str, int]:
-    """Jetstream's own time, which is that of the arrival."""
+    """Return the sender and Jetstream's own time, the time of arrival."""
     return event["did"], event["time_us"] // 1_000
 
 

@@ -1,4 +1,4 @@
-"""Which language a post is in that doesn't say it."""
+"""Detect the language of posts that don't name it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _KNOWN = (
     "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl so sq sr sv sw ta te th tl "
     "tr uk ur uz vi xh yo zh zu"
 )
-"""Languages that a short text may be in: among all that the detector knows, it would often be a rare one."""
+"""The candidates for short texts: among all of the detector's languages, it would often pick a rare one."""
 
 _SURE = 0.7
 _FEWEST = 5
-"""Letters of a text that is in any language: 台風 is Japanese and Chinese."""
+"""The minimum number of letters: 台風 is both Japanese and Chinese."""
 
 _LONGEST = 300
 _UNDETERMINED = ("und", "")
@@ -26,7 +26,7 @@ _NO_WORDS = r"https?://\S+|www\.\S+|[@#＠＃]\S+"
 
 
 def languages_of(posts: pl.Series) -> pl.Series:
-    """Of posts (`lang`, `text`) the language that each says, or else is in; null if that isn't sure.
+    """Return the language that each post (`lang`, `text`) names, or else the detected one; null if uncertain.
 
     >>> texts = ["god morgon allihopa, vad kallt det är idag", "台風が来ています", "lol", None]
     >>> posts = pl.DataFrame({"lang": ["sv-SE", "und", None, None], "text": texts})
@@ -51,7 +51,7 @@ def _language(text: str) -> str | None:
 
 @cache
 def _detector() -> Any:
-    # Its model takes half a second to load, which most streams never need.
+    # The model takes half a second to load, and most streams never need it.
     with naming_extras():
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

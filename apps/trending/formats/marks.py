@@ -1,6 +1,6 @@
-"""Tags, symbols of shares and emoji in texts, each as a word of its own.
+"""Find tags, symbols of shares and emoji in texts.
 
-Sources: Unicode Technical Standard 51 (what is one emoji), twitter-text's conformance tests (what is a tag).
+Sources: Unicode Technical Standard 51 (definition of an emoji), twitter-text's conformance tests (of a tag).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import polars as pl
 
 from ..lists import empty_lists, replace_lists
 
-# In front of a tag stands no letter (a#b), and no address (/#top). One that was cut off ends in an ellipsis.
+# A tag doesn't follow a letter (a#b) or an address (/#top). A truncated tag ends in an ellipsis.
 _TAG = r"(?:^|[^\w&/])[#＃]\w*[\p{L}\p{M}]\w*…?"
 _SHARE = r"(?:^|[^\w$])\$[A-Za-z]{1,6}(?:[._][A-Za-z]{1,2})?\b"
 
@@ -22,12 +22,12 @@ EMOJI = "|".join(
         rf"{_PICTURE}(?:\x{{200D}}{_PICTURE})+",
         r"\p{Regional_Indicator}{2}",
         rf"\p{{Emoji_Presentation}}\x{{FE0F}}?\p{{Emoji_Modifier}}?{_TAIL}",
-        # What is a picture only if one says so; hearts have been sent bare for too long.
+        # Emoji only with a variation selector or a skin tone, except hearts, which are often sent bare.
         r"\p{Extended_Pictographic}(?:\x{FE0F}\p{Emoji_Modifier}?|\p{Emoji_Modifier})|[❤♥]",
         r"[0-9#*]\x{FE0F}?\x{20E3}",
     ]
 )
-"""What people see as one picture: with its skin tone, joined to others, as a flag or a key."""
+"""What people see as one picture, including skin tones, joined emoji, flags and keycaps."""
 
 _QUALIFIED = {"❤": "❤\ufe0f", "♥": "♥\ufe0f"}
 
@@ -35,7 +35,7 @@ _LINKS = r"https?://\S+|www\.\S+"
 
 
 def tags_of(texts: pl.Series) -> pl.Series:
-    """The tags of each text, without their #, and symbols of shares with their $.
+    """Return the tags of each text, without #, and symbols of shares, with $.
 
     >>> tags_of(pl.Series(["#Rain in #東京, $BRK.B up", "no. 1"])).to_list()
     [['Rain', '東京', '$BRK.B'], []]
@@ -44,7 +44,7 @@ def tags_of(texts: pl.Series) -> pl.Series:
 
 
 def emoji_of(texts: pl.Series) -> pl.Series:
-    """The emoji of each text, each once.
+    """Return the distinct emoji of each text.
 
     >>> emoji_of(pl.Series(["so 🔥🔥 👩🏽‍🚀!", "none © here"])).to_list()
     [['🔥', '👩🏽\u200d🚀'], []]
@@ -67,6 +67,6 @@ def _emoji(texts: pl.Series) -> pl.Series:
 
 
 def _of_some(texts: pl.Series, some: pl.Series, lists: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """The lists of some of the texts; those of the others are empty."""
+    """Return lists for some of the texts, and empty ones for the others."""
     rows, empty = some.arg_true(), empty_lists(len(texts))
     return replace_lists(empty, rows, lists(texts.gather(rows))) if len(rows) else empty

@@ -1,4 +1,4 @@
-"""Mastodon's statuses: as its streaming API sends them over a WebSocket, or bare.
+"""Mastodon's statuses: plain, or as its streaming API sends them over a WebSocket.
 
 Source: docs.joinmastodon.org, "Streaming API" and entity "Status".
 """
@@ -69,7 +69,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _either(name: str) -> pl.Expr:
-    """A field of what is shown: of the status that is boosted, or else of the status itself."""
+    """Return a field of the boosted status, or else of the status itself."""
     status = pl.col("status").struct
     nested = [status.field("reblog").struct.field(name), status.field(name)]
     if name == "card":

@@ -1,6 +1,7 @@
-"""Where only numbers were kept: how many posts there were, or which; ids hold their own time.
+"""Recordings of numbers only: counts of posts, or their ids, which contain their time.
 
-Counts are CSV with a header and a time and a number in each record; ids are one a message, of Tweets.
+Counts are CSV with a header, and with a time and a number in each record; ids are those of Tweets, one per
+message.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _id_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _id_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """The ids of a file in the order in which they were assigned; before them what has none, as it is.
+    """Read the ids of a file in the order of assignment, after any lines without one, which are unchanged.
 
     Crawls are written page by page, each from the latest to the earliest.
     """

@@ -1,7 +1,7 @@
-"""Posts in this project's own shape, one JSON object a message, as `streamgauge demo trending` sends them.
+"""Posts in this project's own format, one JSON object per message, as `streamgauge demo trending` sends them.
 
-`id`, `kind` ("post"; what else happened is filtered), `author`, `created_at` (RFC 3339), and, if they are
-known, `lang`, `text`, and `tags` without the #.
+The fields are `id`, `kind` ("post"; other events are filtered), `author`, `created_at` (RFC 3339), and, if
+known, `lang`, `text`, and `tags` without #.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded events of social networks as messages, line by line as they are; what isn't JSON goes on, too."""
+"""Recorded events of social networks as messages, one per line and unchanged, even if they aren't JSON."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...recordings.compressed_files import opened
 
 Event = dict[str, Any]
 Sender = Callable[[Event], tuple[Any, float | None]]
-"""Who sent an event, and when (ms since 1970); what it raises of a foreign one means that nobody knows."""
+"""Returns who sent an event, and when (ms since 1970); an error for a foreign event means unknown."""
 
 _LOOKED_AT = 1_000
-"""Lines in which an event must be recognised."""
+"""The number of lines within which an event must be recognised."""
 _FOREIGN = ValueError, AttributeError, TypeError, KeyError
 
 
 def recognised_by(is_event: Callable[[Event], bool]) -> Callable[[Path, bytes], bool]:
-    """`AppFormat.recognises` of the files in whose first lines there is such an event."""
+    """Return an `AppFormat.recognises` for files with such an event in their first lines."""
 
     def recognises(path: Path, head: bytes) -> bool:
         lines = islice(_lines(path), _LOOKED_AT)
@@ -31,7 +31,7 @@ def recognised_by(is_event: Callable[[Event], bool]) -> Callable[[Path, bytes], 
 
 
 def messages_by(sender: Sender) -> Callable[[Path, Settings], Iterator[Message]]:
-    """`AppFormat.messages` of files with an event a line, keyed by who sent them."""
+    """Return an `AppFormat.messages` for files with one event per line, keyed by sender."""
 
     def messages(path: Path, settings: Settings) -> Iterator[Message]:
         return (message(line, event, sender) for line, event in events(path))
@@ -40,7 +40,7 @@ def messages_by(sender: Sender) -> Callable[[Path, Settings], Iterator[Message]]
 
 
 def message(line: bytes, event: Event, sender: Sender) -> Message:
-    """A line as a message; its event is decoded by the reader of the topic."""
+    """Convert a line to a message; the reader of the topic decodes its event."""
     try:
         author, sent = sender(event)
     except _FOREIGN:
@@ -49,9 +49,9 @@ def message(line: bytes, event: Event, sender: Sender) -> Message:
 
 
 def events(path: Path) -> Iterator[tuple[bytes, Event]]:
-    """Each event of a file, plain or packed by gzip: its bytes, and its members; none of what is no object.
+    """Read each event of a file, plain or gzip: its bytes, and its members, or none if it isn't an object.
 
-    A list of events, on one line or as a whole document, is one event after the other.
+    A list, on one line or as a whole document, is split into its events.
     """
     for line in _lines(path):
         objects = _objects(line)
@@ -65,12 +65,12 @@ def events(path: Path) -> Iterator[tuple[bytes, Event]]:
 
 
 def encoded(event: Any) -> bytes:
-    """An event as one line of JSON."""
+    """Encode an event as one line of JSON."""
     return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _lines(path: Path) -> Iterable[bytes]:
-    """The file's lines, or, if it is one JSON document over several lines, that document."""
+    """Return the file's lines, or the whole file if it is one JSON document over several lines."""
     with opened(path) as file:
         start = next((line for line in file if line.strip()), b"")
     if _parsed(start) is None and start.lstrip()[:1] in (b"{", b"["):
@@ -86,7 +86,7 @@ def _lines(path: Path) -> Iterable[bytes]:
 
 
 def _objects(line: bytes) -> list[Event]:
-    """The JSON objects in a line: one, those of a list, or none."""
+    """Return the JSON objects in a line: one, those of a list, or none."""
     parsed = _parsed(line)
     objects = parsed if isinstance(parsed, list) else [parsed]
     return objects if objects and all(isinstance(one, dict) for one in objects) else []

@@ -1,10 +1,10 @@
-"""The columns that posts of every network have.
+"""The common columns of posts of all networks.
 
-`id`, `author`, `lang` (what the post says, or else is in), `text`, `tags` (the network's and those in the
-text, shares' symbols with their $), `links` and `emoji`, each once, `words` and pairs of them, `place` (a
-name) and `spot` ("latitude,longitude"), `repost`, `n` (how many posts a row stands for), `about` (what the
-whole recording is a crawl of), `muted`, and whether an earthquake is `felt`. What a network doesn't say is
-null, lists of tags, links and emoji are empty then.
+These are `id`, `author`, `lang` (named by the post, or else detected), `text`, `tags` (the network's and
+those in the text; shares' symbols have a $), distinct `links` and `emoji`, `words` and pairs of them, `place`
+(a name) and `spot` ("latitude,longitude"), `repost`, `n` (the number of posts in a row), `about` (the topic
+of a crawl), `muted`, and whether an earthquake is `felt`. Columns that a network doesn't have are null; lists
+of tags, links and emoji are then empty.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .languages import languages_of
 from .marks import emoji_of, tags_of
 
 USUAL = {"muted": "", "words": "2", "about": "", "keywords": "", "excluded": ""}
-"""`muted`: words, tags and emoji, with commas between, whose posts are in no trend. `words`: up to how many
-in a row are counted together, 0 for none. `about`: what a recording is a crawl of, such as earthquake.
-`keywords` and `excluded`: with which words a post is of an earthquake, and with which it isn't."""
+"""`muted`: comma-separated words, tags and emoji whose posts are left out of trends. `words`: the maximum
+number of consecutive words that are counted together, 0 for none. `about`: the topic of a crawl, such as
+earthquake. `keywords` and `excluded`: words of posts about an earthquake, and words that rule it out."""
 
 TIME = pl.Datetime("us", "UTC")
 
 
 def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
-    """The columns of every format, of those that this one has. Raises `ValueError` for a setting."""
+    """Make the common columns from a format's known ones. Raises `ValueError` for an invalid setting."""
     for package in ("icu4py", "py3langid"):
         check_extra(package)
     kinds: dict[str, Any] = {
@@ -57,12 +57,12 @@ def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
 
 
 def of_lists(column: pl.Expr, inner: str) -> pl.Expr:
-    """A member of each object of a list."""
+    """Return a member of each object in a list."""
     return column.list.eval(pl.element().struct.field(inner))
 
 
 def spot(latitude: pl.Expr, longitude: pl.Expr) -> pl.Expr:
-    """A place on the map as text; null unless both are known."""
+    """Format a position on the map; null unless both coordinates are known."""
     return pl.format("{},{}", latitude.round(4), longitude.round(4))
 
 
@@ -73,7 +73,7 @@ def _each_once(column: pl.Expr) -> pl.Expr:
 
 
 def _tags() -> pl.Expr:
-    """Those that the network names, and those in the text, in lower case."""
+    """Return the tags that the network names and those in the text, in lower case."""
     written = pl.col("text").map_batches(tags_of, TEXTS, is_elementwise=True)
     both = pl.concat_list(pl.col("tags").fill_null([]), written.fill_null([]))
     return _each_once(both.list.eval(pl.element().str.to_lowercase()))
@@ -89,7 +89,7 @@ def _words(text: pl.Expr, settings: Settings) -> pl.Expr:
 
 
 def _muted(settings: Settings) -> pl.Expr:
-    """Whether a post has one of the muted words, tags or emoji."""
+    """Whether a post contains a muted word, tag or emoji."""
     muted = [word.strip().lower().lstrip("#") for word in settings["muted"].split(",") if word.strip()]
     if not muted:
         return pl.lit(False)

@@ -1,4 +1,4 @@
-"""Twitter's v1.1 statuses, one JSON object a message, among a stream's notices.
+"""Twitter's v1.1 statuses, one JSON object per message, among a stream's notices.
 
 Source: the v1.1 data dictionary, "Tweet object", "Extended Tweets" and "Geo objects" (developer.x.com).
 """
@@ -27,13 +27,14 @@ _ENTITIES = {
 
 
 def snowflake(number: pl.Expr) -> pl.Expr:
-    """When Twitter gave out an id; null for one from before November 2010, which doesn't say."""
+    """Return when Twitter assigned an id; null for ids from before November 2010, which don't contain a
+    time."""
     known = pl.when(number >= _FIRST).then(number)
     return pl.from_epoch((known // (1 << 22)) + _EPOCH_MS, time_unit="ms").cast(TIME)
 
 
 def snowflake_ms(number: int) -> int | None:
-    """The same of one id, in milliseconds since 1970.
+    """The same for one id, in milliseconds since 1970.
 
     >>> snowflake_ms(1212092628029698048), snowflake_ms(20)
     (1577820376771, None)
@@ -104,7 +105,7 @@ _WITH_ENTITIES: tuple[tuple[str, ...], ...] = (
     ("extended_tweet",),
     (),
 )
-"""Where entities stand, those of the whole text first: a retweet's own are cut off with its text."""
+"""The places of entities, the full text's first: a retweet's own are truncated with its text."""
 
 
 def _fullest(name: str) -> pl.Expr:
@@ -119,7 +120,7 @@ def _is_event(event: Event) -> bool:
 
 
 def _sender(event: Event) -> tuple[str, float | None]:
-    """The time that the rows have, too; notices have none."""
+    """Return the sender and the same time as in the rows; notices have neither."""
     user = event["user"]
     author = user.get("id_str") or user.get("id") or user.get("screen_name")
     if "timestamp_ms" in event:

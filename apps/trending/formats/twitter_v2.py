@@ -1,4 +1,4 @@
-"""Twitter's v2 Tweets, one a message: wrapped with what they include, as its streams send them, or bare.
+"""Twitter's v2 Tweets, one per message: plain, or wrapped with their includes, as its streams send them.
 
 Source: the v2 data dictionary, "Tweet object" and "Place object" (developer.x.com).
 """
@@ -46,7 +46,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     stream = stream.select(
         places=pl.col("places"), **{name: one for name, one in tweet.items() if name != "created_at"}
     )
-    # A Tweet includes its own place, and at most that of a Tweet that it names: its own comes first.
+    # The includes have a Tweet's own place first, and then at most that of a Tweet that it references.
     place = pl.col("places").list.first()
     own = pl.when(place.struct.field("id") == pl.col("geo.place_id")).then(place)
     box = own.struct.field("geo").struct.field("bbox")
@@ -78,7 +78,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _places(page: dict[str, Any], tweet: Any) -> list[Any]:
-    """The place of a Tweet, of all those that its page includes."""
+    """Select the place of a Tweet from all places that its page includes."""
     try:
         named = tweet["geo"]["place_id"]
         return [place for place in page["includes"]["places"] if place["id"] == named]
@@ -87,7 +87,7 @@ def _places(page: dict[str, Any], tweet: Any) -> list[Any]:
 
 
 def _is_event(event: Event) -> bool:
-    """Whether it is a Tweet, bare or wrapped, or a page of them."""
+    """Whether an event is a Tweet, plain or wrapped, or a page of them."""
     data = event.get("data", event)
     first = data[0] if isinstance(data, list) and data else data
     if first == [] and "meta" in event:

@@ -1,1 +1,1 @@
-"""The consumer group: membership, rebalances, what earlier runs of the group left behind."""
+"""The consumer group: membership, rebalances, and state left by the group's earlier runs."""

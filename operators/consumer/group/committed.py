@@ -1,8 +1,8 @@
-"""What a group commits of an input partition: an offset, and as its metadata what that is an offset of.
+"""What a group commits for an input partition: an offset, with metadata that says what it refers to.
 
-The group of a lone stream commits one place, as a JSON list. Streams that run together commit a place each,
-as a JSON object by their names: they have read the same messages, but event time, what was seen, and the log
-are each one's own. Kafka's offset is the least of theirs, and each says how far it is beyond.
+A lone stream commits one position, as a JSON list. Streams that run together each commit a position, as a
+JSON object by stream name: they have read the same messages, but each has its own event time, remembered ids
+and log. The offset in Kafka is the lowest of theirs, and each records how far it is beyond it.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from ...watermarks.partition_watermark import PartitionTime
 from ...watermarks.position import Input, Position
 
 LONE = ""
-"""The name of a stream that runs by itself."""
+"""The name of a stream that runs alone."""
 
 STREAM_NAME = "[A-Za-z0-9_-]{1,40}"
-"""What a stream among several may be called: it has no dot, so that a table topic's name shows its group."""
+"""A valid stream name. It has no dot, so that a table topic's name shows its group."""
 
 LARGEST = 4_096
-"""Bytes of metadata that a broker accepts by default (``offset.metadata.max.bytes``)."""
+"""The bytes of metadata that a broker accepts by default (``offset.metadata.max.bytes``)."""
 
 _SKIPPING = "skip"
-"""In the place of a fingerprint: messages before the offset may be left out."""
+"""Stands in place of a fingerprint: messages before the offset may be skipped."""
 
 _TIME = len(PartitionTime().to_list())
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group has committed of an input partition: its position, and what that is a position of.
+    """What a group has committed for an input partition: its position, and what that position belongs to.
 
-    `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
-    to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
-    that of the latest claim (`work.partition_recovery`), `moved` that of the claim under which the position
-    was moved. `skipping` says that messages before the position may be left out (`set_offsets`).
+    `log` is the end of the table topic at that time. All of it belongs to the definition with this
+    fingerprint and to the input and table topics with these ids, which are empty if no stream has committed
+    the position. `epoch` is that of the latest claim (`worker.partition_recovery`), `moved` that of the claim
+    under which the position was moved. `skipping` means that messages before the position may be skipped
+    (`set_offsets`).
     """
 
     position: Position
@@ -53,7 +54,7 @@ class Committed:
 
     @property
     def has_deltas(self) -> bool:
-        """Whether it was committed with deltas, or after them; at first there is a start, or a claim."""
+        """Whether it was committed with or after deltas, rather than as a start or a claim."""
         return bool(self.fingerprint and self.table_id) and (not self.epoch or self.moved > 0)
 
     def describe(self) -> list[Any]:
@@ -68,7 +69,7 @@ class Committed:
 
     @classmethod
     def of(cls, offset: int, fields: list[Any]) -> Committed:
-        """What `describe` gave. Raises `ValueError` and `TypeError` for anything else."""
+        """Parse what `describe` returned. Raises `ValueError` and `TypeError` for anything else."""
         fingerprint, topic_id, table_id, known, *log = fields
         numbers = list(map(int, known))
         time, beside = numbers[:_TIME], numbers[_TIME:]
@@ -81,16 +82,16 @@ class Committed:
 
 
 Places = Mapping[str, Committed]
-"""What is committed of one input partition, by the names of the streams; a lone stream's is `LONE`."""
+"""The committed positions in one input partition, by stream name; a lone stream's is `LONE`."""
 
 
 def offset_of(places: Places) -> int:
-    """The offset to commit: that from which a reader must go on for all of the streams."""
+    """The offset to commit: the lowest from which any of the streams must resume."""
     return min(place.position.offset for place in places.values())
 
 
 def metadata_of(places: Places) -> str:
-    """What to commit with the offset.
+    """The metadata to commit with the offset.
 
     >>> at = [Committed(Position(offset, replay=offset), (), "fingerprint") for offset in (7, 9)]
     >>> places = {"a": at[0], "b": at[1]}
@@ -106,7 +107,7 @@ def metadata_of(places: Places) -> str:
 
 
 def committable(places: Mapping[Input, Places]) -> list[KafkaPartition]:
-    """Places as the client library commits them."""
+    """Committed positions in the client library's form."""
     return [
         KafkaPartition(*where, offset_of(own), metadata_of(own), leader_epoch=epoch_of(own))
         for where, own in places.items()
@@ -114,9 +115,9 @@ def committable(places: Mapping[Input, Places]) -> list[KafkaPartition]:
 
 
 def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str] = ()) -> int:
-    """The bytes that metadata of several streams may take; `ids` are those of input and table topics.
+    """The most bytes that the metadata of several streams may take.
 
-    `joined` are those streams that are joins of two.
+    `ids` are those of their input and table topics; `joined` are the streams that are joins.
     """
     most = 1 << 62
     time = PartitionTime(-most, -most, 99, 99, -most, -most)
@@ -126,12 +127,12 @@ def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str]
 
 
 def epoch_of(places: Places) -> int:
-    """The leader's epoch to commit with the offset: of one log, the latest of them is of all; −1: unknown."""
+    """The leader epoch to commit with the offset: the latest of the streams' epochs; −1 if unknown."""
     return max(place.position.leader_epoch for place in places.values())
 
 
 def places_of(offset: int, metadata: str | None, leader_epoch: int | None = None) -> dict[str, Committed]:
-    """What was committed; only the offset, as of a lone stream, if no stream committed it."""
+    """Parse a commit; if no stream committed it, only its offset, for a lone stream."""
     try:
         fields = json.loads(metadata or "[]")
         if isinstance(fields, dict):

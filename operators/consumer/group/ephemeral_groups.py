@@ -1,7 +1,7 @@
-"""Runs without a group_id: how they are named, and how leftovers of dead ones are found.
+"""Runs without a group_id: their names, and cleaning up after runs that died.
 
 Such a run removes its table topic and its groups when it ends. If it was killed, the next run without a
-group_id on the same topic does so, once nothing can be using them any more.
+group_id on the same topic removes them, once nothing can be using them any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .committed import STREAM_NAME
 log = logging.getLogger("streamgauge.kafka")
 
 LEAST_AGE = timedelta(days=1)
-"""A younger run may be alive even without members: it may be starting, or on a sleeping laptop."""
+"""A younger run may be alive without members: it may be starting, or on a sleeping laptop."""
 
 _LONGEST = 135
 """Kafka allows names of 249 characters, and a table topic's name is longer than its group's."""
@@ -28,7 +28,7 @@ _SECONDS = 10.0
 
 
 def group_name(topic: str, now: datetime) -> str:
-    """A group name for a run of its own; rights on names that begin with the topic's name cover it.
+    """A generated group name; permissions on names that start with the topic's name cover it.
 
     >>> group_name("posts", datetime(2026, 11, 22, 0, 5, 1, tzinfo=UTC))[:-8]
     'posts.streamgauge-20261122T000501-'
@@ -37,7 +37,7 @@ def group_name(topic: str, now: datetime) -> str:
 
 
 def old_groups(topics: Iterable[str], topic: str, now: datetime) -> dict[str, str]:
-    """The groups of runs of `topic` that are older than `LEAST_AGE`, by their table topics among `topics`.
+    """Find groups of runs of `topic` that are older than `LEAST_AGE`, by their table topics in `topics`.
 
     >>> known = ["posts.streamgauge-20261120T000501-0123abcd.table.8e93", "posts.table.1", "posts"]
     >>> later = datetime(2026, 11, 22, tzinfo=UTC)
@@ -61,9 +61,9 @@ def old_groups(topics: Iterable[str], topic: str, now: datetime) -> dict[str, st
 
 
 def remove_leftovers(client: Admin, topic: str, now: datetime) -> None:
-    """Remove what old runs of `topic` without a group_id left, if their groups have no members.
+    """Remove what old runs of `topic` without a group_id left behind, if their groups have no members.
 
-    If brokers don't answer or don't allow it, everything is left as it is.
+    If brokers don't answer or don't allow it, nothing is removed.
     """
     try:
         known = client.list_topics(timeout=_SECONDS).topics

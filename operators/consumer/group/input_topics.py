@@ -1,4 +1,4 @@
-"""The topics that a stream reads: those it names, and those that its patterns match at the time."""
+"""The topics that a stream reads: those it names, and those that currently match its patterns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFRESH = "topic.metadata.refresh.interval.ms"
 
 @dataclass(frozen=True)
 class InputTopics:
-    """How many partitions each input topic has, and the topics' ids, empty where brokers have none."""
+    """The number of partitions of each input topic, and the topics' ids, empty if brokers have none."""
 
     partitions: Mapping[str, int]
     ids: Mapping[str, str]
@@ -33,9 +33,9 @@ class InputTopics:
 def input_topics(
     client: Admin, sources: Sequence[KafkaSource], others: Collection[str | None] = ()
 ) -> InputTopics:
-    """The topics that these sources read now; `others` are the run's own, which no pattern takes.
+    """The topics that these sources read now; `others` are the run's own, which patterns never match.
 
-    Raises `TopicError` for a topic that doesn't exist or that two sources take, and where there is none.
+    Raises `TopicError` for a topic that doesn't exist or that two sources read, and if there is no topic.
     """
     names = list(dict.fromkeys(topic for source in sources for topic in source.topics))
     partition_counts = {topic: partitions_of(client, topic) for topic in names if not is_pattern(topic)}
@@ -53,7 +53,7 @@ def input_topics(
 
 
 def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -> None:
-    """Raise `ValueError` for a topic that a run would write to and read from, over and over."""
+    """Raise `ValueError` for a topic that a run would both write to and read from, in a loop."""
     for topic in written:
         if topic and (takers := readers_of(sources, topic)):
             raise ValueError(
@@ -63,9 +63,9 @@ def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -
 
 
 class TopicSearch:
-    """Looks for topics that begin to match, every five seconds or as `config` says; `known` are those read.
+    """Look for topics that begin to match, every five seconds or as `config` says; `known` are read already.
 
-    `sources` are those of each stream that reads here. Nothing is looked for without patterns.
+    `sources` are the sources of all streams that read here. Without patterns, it does nothing.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class TopicSearch:
         self._has_patterns = any(map(is_pattern, names))
 
     def poll(self) -> InputTopics | None:
-        """The topics that began to match since the last call, if it is time to look and there are any.
+        """Return the topics that began to match since the last call, if it is time to look and there are any.
 
-        While brokers are unreachable none are listed. Raises `TopicError` for a topic that two sources take.
+        Returns None while brokers are unreachable. Raises `TopicError` for a topic that two sources match.
         """
         if not self._has_patterns or time.monotonic() < self._due:
             return None
@@ -108,13 +108,13 @@ class TopicSearch:
 
 
 def readers_of(sources: Sequence[KafkaSource], topic: str) -> list[KafkaSource]:
-    """The sources that read a topic: the one that names it, or else those whose patterns match."""
+    """The sources that read a topic: those that name it, or else those whose patterns match."""
     naming = [source for source in sources if topic in source.topics]
     return naming or [source for source in sources if matches(source.topics, topic)]
 
 
 def check_one_reader(takers: Sequence[KafkaSource], topic: str) -> None:
-    """Raise `TopicError` for a topic that two sources take by their patterns."""
+    """Raise `TopicError` for a topic that the patterns of two sources match."""
     if len(takers) > 1:
         raise TopicError(
             f"the topic {topic!r} matches the patterns of two of the merged streams, {takers[0].topic} and "
@@ -123,7 +123,7 @@ def check_one_reader(takers: Sequence[KafkaSource], topic: str) -> None:
 
 
 def _known(client: Admin, seconds: float) -> dict[str, int]:
-    """All topics there are, and how many partitions each has."""
+    """All existing topics, with their numbers of partitions."""
     try:
         topics = client.list_topics(timeout=seconds).topics
     except KafkaException as error:

@@ -1,8 +1,8 @@
-"""A worker's place in its consumer group: which partitions it has, and how far they are committed.
+"""A worker's membership in its consumer group: its partitions, and their committed positions.
 
 The consumer here never reads: its partitions are paused, and a separate `Reader` reads them. It commits an
-offset and, as its metadata, the partition's event time there (`committed`), so that the next reader judges
-lateness by the same rule.
+offset and, as metadata, the partition's event time at that offset (`committed`), so that the next reader
+judges lateness by the same rule.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .rebalance import Rebalance, as_exception
 log = logging.getLogger("streamgauge.kafka")
 
 _STEP_SECONDS = 0.01
-"""The client library goes on waiting for a message after it has handed over partitions."""
+"""The client library keeps waiting for a message after a rebalance, so polls are short."""
 
 
 class MembershipLost(StreamgaugeError):
-    """The group gave this worker's partitions to others; what it holds of them must be dropped."""
+    """The group gave this worker's partitions to others; results held for them must be dropped."""
 
 
 class Membership:
-    """Membership in a group that reads these topics, from `join` on.
+    """Membership in a group that reads these topics, starting with `join`.
 
-    `revoked` is called with partitions that other members get next, while this worker still has them, to send
-    what it holds of them. `lost` is called with partitions that others already have. `fingerprints` are those
-    of the streams that the group reads for, by their names. `member` tells apart the members of one run.
+    `revoked` is called with partitions that other members get next, while this worker still owns them, so
+    that it can deliver its results for them. `lost` is called with partitions that others already own.
+    `fingerprints` are those of the group's streams, by name. `member` distinguishes the members of one run.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class Membership:
         self._delivering = self._in_callback = self._partitions_lost = False
         self.assigned: set[Input] = set()
         self.rebalances = 0
-        """How often the group has given it partitions, none included."""
+        """How often the group has assigned it partitions, empty assignments included."""
         self._consumer = Consumer(member_config(config, group_id, member), logger=LIBRARY_LOG)
         self._late: set[str] = set()
 
     def join(self) -> None:
-        """Take part in the group."""
+        """Join the group."""
         self.subscribe(self._topics)
 
     def subscribe(self, topics: Collection[str]) -> None:
-        """Take part in the reading of these topics."""
+        """Subscribe to these topics."""
         self._late |= set(topics) - set(self._topics)
         self._topics = list(topics)
         self._consumer.subscribe(
@@ -77,7 +77,7 @@ class Membership:
         )
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Keep the membership and take part in rebalances, for so long or until one has changed anything."""
+        """Stay a member and take part in rebalances, for `seconds` or until one has changed anything."""
         deadline = time.monotonic() + seconds
         before, left = self.rebalances, seconds
         while (message := as_exception(partial(self._consumer.poll, min(left, _STEP_SECONDS)))) is None:
@@ -107,7 +107,7 @@ class Membership:
             raise MembershipLost("a rebalance revoked its partitions while a delivery waited")
 
     def committed(self, inputs: Iterable[Input], seconds: float) -> dict[Input, Places]:
-        """What the group has committed; nothing of partitions where nothing is. Raises `KafkaException`."""
+        """What the group has committed; partitions without a commit are empty. Raises `KafkaException`."""
         partitions = [KafkaPartition(*where) for where in inputs]
         try:
             committed = self._consumer.committed(partitions, timeout=seconds)
@@ -134,7 +134,7 @@ class Membership:
         return places
 
     def commit(self, places: Mapping[Input, Places]) -> None:
-        """Commit now. Raises `MembershipLost`, or `KafkaException` for errors after which to try again."""
+        """Commit now. Raises `MembershipLost`, or `KafkaException` for errors that should be retried."""
         try:
             results = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
         except KafkaException as error:
@@ -148,15 +148,15 @@ class Membership:
                 raise self._refused(place.error, "commit positions")
 
     def offsets(self, places: Mapping[Input, Places]) -> list[KafkaPartition]:
-        """Places in the client library's form."""
+        """Committed positions in the client library's form."""
         return committable(places)
 
     def group_metadata(self) -> Any:
-        """The identity of the membership; brokers refuse transactions of members that lost it."""
+        """The identity of the member; brokers refuse transactions of members that lost their membership."""
         return self._consumer.consumer_group_metadata()
 
     def watermarks(self, where: Input, seconds: float) -> tuple[int, int]:
-        """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
+        """A partition's first offset, and that after its last readable message. Raises `KafkaException`."""
         place = KafkaPartition(*where)
         try:
             offsets = self._consumer.get_watermark_offsets(place, timeout=seconds)

@@ -1,7 +1,7 @@
-"""Taking partitions up and letting them go as the group's protocol wants it.
+"""Assigning and revoking partitions according to the group's protocol.
 
-With the older protocols a rebalance names all of a member's partitions; with cooperative ones, and where the
-brokers assign (``group.protocol=consumer``, KIP-848), only those that come or go.
+With the older protocols a rebalance lists all of a member's partitions; with cooperative ones, and if the
+brokers assign (``group.protocol=consumer``, KIP-848), only those that are added or removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Rebalance:
         )
 
     def assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        """Make newly assigned partitions the consumer's own."""
+        """Assign newly assigned partitions to the consumer."""
         (consumer.incremental_assign if self.incremental else consumer.assign)(partitions)
 
     def unassign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
@@ -38,9 +38,9 @@ class Rebalance:
 
 
 def as_exception(ask: Callable[[], T]) -> T:
-    """The result of a call to the client library, which out of a rebalance raises a plain `KafkaError`.
+    """Call the client library, which raises a plain `KafkaError` during a rebalance.
 
-    That is not an exception: no ``except`` but the bare one sees it. Here it becomes a `KafkaException`.
+    That is not an exception, so only a bare ``except`` sees it. Here it becomes a `KafkaException`.
     """
     try:
         return ask()
@@ -48,5 +48,5 @@ def as_exception(ask: Callable[[], T]) -> T:
         raise
     except:  # noqa: E722
         raised: Any = sys.exc_info()[1]
-    # Not raised within the handler, where it would take something that is not an exception as its context.
+    # Not raised within the handler, where its context would be something that is not an exception.
     raise KafkaException(raised)

@@ -1,8 +1,8 @@
-"""Leave out messages of a group's input on purpose: those before an offset that is ahead of its counts.
+"""Skip messages of a group's input on purpose: those before an offset that is ahead of its counts.
 
 The offset is committed with a mark. The group's next run compares it with its table topic (`set_offsets`),
-and counts what lies between as skipped, in the delivery that takes the run there. So who dies in between
-leaves a group that skips later, and open windows keep what they have.
+and counts the messages in between as skipped in its first delivery. So if a process dies in between, the
+group skips later, and open windows keep their rows.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def skip(
     bootstrap_servers: str | Sequence[str] = "localhost:9092",
     config: Mapping[str, Any] | None = None,
 ) -> dict[Input, int]:
-    """Have the next run of a group leave out the messages up to a place. Gives the offsets.
+    """Make the next run of a group skip the messages up to a position; returns the offsets.
 
-    `to` is as for `reset`; None takes the offsets as another program, such as ``kafka-consumer-groups``, has
-    set them. `partitions` are those in which messages are skipped, all of the group's if none are named.
-    The account counts what is left out as `skipped`; open windows keep what they hold. Streams that run
-    together all skip the same.
+    `to` is as for `reset`; None accepts the offsets that another program, such as ``kafka-consumer-groups``,
+    has set. `partitions` are those in which messages are skipped; by default, all of the group's. The account
+    counts these messages as `skipped`; open windows keep their rows. Streams that run together all skip the
+    same messages.
 
     Raises `GroupInUse` while the group has members, and `ValueError` for an unknown group or partition, for a
-    place that is behind what the group has counted, and if no offset was set by another program. Then
+    position behind what the group has counted, and if no other program has set an offset. In these cases
     nothing is written.
     """
     check_settings(config or {})
@@ -87,10 +87,10 @@ def skip(
 def _counted(
     client: Admin, settings: Mapping[str, Any], group_id: str, inputs: Collection[Input]
 ) -> dict[Input, int]:
-    """Up to which offsets the table topics of a group count these inputs; without those they don't have.
+    """The offsets up to which the table topics of a group count these inputs; other inputs are missing.
 
-    What the group has committed does not say: it may be an offset that another program has set, or lie behind
-    deltas that were sent and not committed.
+    The group's commits don't show it: they may be offsets that another program has set, or lie behind deltas
+    that were sent and not committed.
     """
     topics = client.list_topics(timeout=_SECONDS).topics
     counted: dict[Input, int] = {}

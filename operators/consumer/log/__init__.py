@@ -1,1 +1,1 @@
-"""The table topic: deltas and snapshots as its messages, what lies in it, what follows from them."""
+"""The table topic: deltas and snapshots as messages, and what can be derived from them."""

@@ -1,10 +1,10 @@
-"""What is in the table topic from an offset on, and how far its deltas are with each input partition.
+"""Scanning the table topic from an offset, and how far its deltas cover each input partition.
 
 With "at_least_once", deltas are acknowledged before the input's offsets are committed, and a worker may die
-in between. Its successor finds these deltas here and continues after them, so no row is counted twice. With
-several table partitions, a delta may have reached only some of them. Then the successor reads again from
+in between. Its successor finds these deltas here and continues after them, so no row is counted twice. If
+there are several table partitions, a delta may have reached only some of them. Then the successor resumes
 where the shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that mergers that
-have a range leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.
+already have a range drop it and the others accept it. Deltas that were trimmed are in a merger's snapshot.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(slots=True)
 class Tail:
-    """One partition of the table topic: its first offset, the one after its last, and what is in between.
+    """One partition of the table topic: its first offset, its end, and what is in between.
 
-    `deltas` have no tables; `snapshot` is the most advanced one, `damaged` the offset of a later one that
-    can't be read. Incomplete deltas and snapshots are left out.
+    `deltas` have no tables; `snapshot` is the most advanced one, `damaged` the offset of a later snapshot
+    that can't be read. Incomplete deltas and snapshots are omitted.
     """
 
     begin: int = 0
@@ -52,9 +52,9 @@ class Tail:
 
 @dataclass(slots=True)
 class Ends:
-    """Where an input partition goes on, and the offsets at which its deltas must be cut.
+    """The offset from which an input partition resumes, and the offsets at which its deltas must be cut.
 
-    The messages from there to `skip_to` are left out on request.
+    The messages from there to `skip_to` are skipped on request.
     """
 
     position: Position
@@ -63,19 +63,20 @@ class Ends:
 
 
 def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
-    """What is in the table topic from an offset of each partition on, or from its first message.
+    """Read the table topic from an offset of each partition on, or from its first message.
 
     Raises `KafkaException` if the brokers don't answer, `Refused` if this user may not read it, `DeltaError`
     for a damaged delta.
     """
-    # A broker keeps a fetch at the end of a partition for so long, and who takes partitions up waits for it.
+    # A broker holds a fetch at the end of a partition this long, and a worker's recovery waits for it.
     soon = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
     settings = {**member_config(config, topic), **soon}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
         while True:
-            # A merger writes a snapshot before it trims what that makes needless: a reader that sees the new
-            # beginning sees the snapshot, too, if the end is looked up afterwards.
+            # A merger writes a snapshot before it trims the messages that the snapshot replaces. A reader
+            # that sees the new beginning therefore sees the snapshot, provided that it looks up the end
+            # afterwards.
             begins = {partition: _edges(consumer, topic, partition)[0] for partition in starts}
             tails = _read(consumer, topic, starts)
             for partition, tail in tails.items():
@@ -87,10 +88,10 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
 
 
 def log_ends(client: Admin, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The offset after each partition's last message, those of open transactions included.
+    """The end of each partition, messages of open transactions included.
 
-    What is read afterwards and ends before that is not all: more lies behind a transaction that is still
-    open. Raises `KafkaException` without an answer.
+    A later read that stops before these offsets is incomplete: an open transaction hides the rest. Raises
+    `KafkaException` without an answer.
     """
     try:
         offsets = high_watermarks(client, [Input(topic, p) for p in partitions], _SECONDS)
@@ -100,7 +101,7 @@ def log_ends(client: Admin, topic: str, partitions: Iterable[int]) -> dict[int, 
 
 
 def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
-    """What `read_tail` gives, but for the first offsets."""
+    """Implements `read_tail`, without the first offsets."""
     tails = {partition: Tail() for partition in starts}
     gathers = {partition: ChunkAssembler() for partition in starts}
 
@@ -108,7 +109,7 @@ def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int
         partition = message.partition() or 0
         _add_message(tails[partition], gathers[partition], message)
 
-    # If somebody writes all the time, there is always more, and the end is never reported.
+    # While a producer keeps writing there is always more, and the end is never reported.
     ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
     for partition, end in _through(consumer, topic, starts, ends, take, wait=False).items():
         tails[partition].end = end
@@ -122,10 +123,10 @@ def read_through(
     ends: Mapping[int, int],
     on_message: Callable[[Message], None],
 ) -> None:
-    """Give all messages of the table topic from an offset of each partition up to another one.
+    """Read all messages of the table topic from an offset of each partition up to another one.
 
-    Raises `KafkaException` if the brokers don't answer, if a transaction stays open that began before an end,
-    and if a beginning was trimmed away meanwhile; `Refused` if this user may not read it.
+    Raises `KafkaException` if the brokers don't answer, if a transaction that began before an end stays open,
+    and if the beginning was trimmed meanwhile; `Refused` if this user may not read it.
     """
     settings = {**member_config(config, topic), "enable.partition.eof": True, "auto.offset.reset": "error"}
     consumer = Consumer({**settings, "fetch.wait.max.ms": 10}, logger=LIBRARY_LOG)
@@ -144,9 +145,9 @@ def _through(
     *,
     wait: bool,
 ) -> dict[int, int]:
-    """Read from one offset of each partition to another; the offsets that it came to.
+    """Read each partition from one offset to another; returns the offsets reached.
 
-    Where messages before an end are hidden behind an open transaction, it is waited for, or reading ends.
+    If an open transaction hides messages before an end, this waits for it, or stops reading.
     """
     reached = {partition: end for partition, end in ends.items() if starts[partition] >= end}
     left = {partition: start for partition, start in starts.items() if partition not in reached}
@@ -180,10 +181,10 @@ def _through(
 
 
 def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: int = 0) -> Ends:
-    """Where the chains of an input partition's deltas end, from its committed position on.
+    """The end of the chains of an input partition's deltas, starting at its committed position.
 
-    `epoch` is that of the claim under which the position was committed. Deltas under lower claims than one
-    that lies before them are left out, as mergers do.
+    `epoch` is that of the claim under which the position was committed. A delta whose claim is lower than one
+    before it is dropped, as mergers do.
 
     >>> follow(Position(7), Input("posts", 0), {0: Tail()}).position.offset
     7
@@ -213,7 +214,7 @@ def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: in
 
 
 def highest_claim(where: Input, logs: Mapping[int, Tail]) -> int:
-    """The highest epoch under which an input partition was claimed in what was read of the log."""
+    """The highest epoch under which an input partition was claimed in these parts of the log."""
     epochs = [d.epoch for tail in logs.values() for d in tail.deltas if d.input == where]
     epochs += [tail.snapshot.epochs.get(where, 0) for tail in logs.values() if tail.snapshot is not None]
     return max(epochs, default=0)
@@ -221,7 +222,7 @@ def highest_claim(where: Input, logs: Mapping[int, Tail]) -> int:
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """The first offset of a partition, and the one after its last committed message."""
-    # Not all brokers know of a topic yet that another member has just made.
+    # Not all brokers know a topic yet that another member has just created.
     retrying = Retrying(
         retry=retry_if_exception(may_pass),
         wait=wait_fixed(0.1),
@@ -243,11 +244,11 @@ def _add_message(tail: Tail, gather: ChunkAssembler, message: Message) -> None:
             snapshot = Snapshot.of(record)
             newer = tail.snapshot is None or snapshot.follows(tail.snapshot)
         except DeltaError as error:
-            # An earlier one leads to the same windows, by way of more deltas.
+            # Resuming from an earlier snapshot gives the same windows, with more deltas to read.
             log.warning("dropped %s at offset %s of %s", error, message.offset(), message.topic())
             tail.damaged = message.offset()
             return
-        # Of two that have come equally far the first counts: it says whose group it is.
+        # If two are equally advanced, the first counts: it names the group.
         if newer:
             tail.snapshot, tail.damaged = snapshot, None
     else:

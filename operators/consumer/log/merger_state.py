@@ -1,4 +1,4 @@
-"""What a merger knows besides its open windows, and how it is stored beside an offset of the log."""
+"""A merger's state besides its open windows, and its stored form beside an offset of the log."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ...watermarks.position import Input, Position
 from ...windows.window import EARLIEST
 
 FORM = 2
-"""The number of the form that `state_json` writes."""
+"""The version that `state_json` writes."""
 
 _TIME = len(PartitionTime().to_list())
 
 
 @dataclass(slots=True)
 class LogState:
-    """All that a merger knows besides its open windows.
+    """A merger's state besides its open windows.
 
-    `epochs` holds the latest claim of each input partition that was claimed. `missed` counts those
-    of the account's late messages that came as sketches of closed windows, so that nobody can send them on.
-    Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
+    `epochs` holds the latest claim of each input partition that was claimed. `missed` counts those of the
+    account's late messages that arrived only as sketches of closed windows, so they can't be forwarded.
+    Windows that end at or before `closed_us` are closed for good, those up to `due_us` provisionally.
     """
 
     marks: dict[Input, Mark] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class LogState:
 
 @dataclass(slots=True)
 class EmittedWindows:
-    """The emitted windows: all that end at or before `until_us`, and those that begin as `delta_counts` says.
+    """The emitted windows: all that end at or before `until_us`, and those in `delta_counts`, by their start.
 
-    The latter are closed only for now, and were emitted with so many deltas. When a window closes for good,
-    it is dropped from `delta_counts`. Sessions are too many for that: those that only silence has closed were
-    emitted up to an end, as they were before an offset of the log (`idle_sessions`). Of sessions, `until_us`
-    means those that closed by the time that the watermark was there.
+    The latter are closed provisionally, and `delta_counts` has the number of deltas with which they were
+    emitted; a window is removed from it when it closes for good. Sessions are too many for that: sessions
+    that only silence has closed were emitted up to an end, as they were before an offset of the log
+    (`idle_sessions`). For sessions, `until_us` covers those that had closed when the watermark reached it.
     """
 
     until_us: int = EARLIEST
@@ -61,12 +61,12 @@ class EmittedWindows:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Grows with each emitted window; orders states that begin at the same place of the log."""
+        """Grows with each emitted window; orders states that resume at the same offset of the log."""
         return self.until_us, sum(self.delta_counts.values()) + self.idle_sessions[1]
 
 
 def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
-    """What `state_json` gave. Raises `DeltaError` if it is damaged, `WrittenByNewer` for a newer form."""
+    """Parse what `state_json` wrote. Raises `DeltaError` for damage, `WrittenByNewer` for a newer version."""
     try:
         fields: dict[str, Any] = json.loads(stored)
         form = form_of(fields, FORM, "the merger's state")
@@ -79,13 +79,13 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
         kept = {int(pane): deltas for pane, deltas in fields["kept"].items()}
         epochs = {Input(topic, number): epoch for topic, number, epoch in fields["epochs"]}
         closed_us, due_us, missed = fields["closed"], fields["due"], fields["missed"]
-        # Written by releases that knew no epochs, it has none.
+        # States of releases without epochs have none.
         for topic, partition, leader_epoch in fields.get("leaders", ()):
             mark = marks[Input(topic, partition)]
             mark.position = replace(mark.position, leader_epoch=leader_epoch)
         state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = fields["quiet"]
-        # Of form 1 there are two: the earlier one has another name for this.
+        # Version 1 has two variants: the earlier one has another name for this.
         until_us = fields["told"] if form == 1 and "told" in fields else fields["emitted"]
         return state, EmittedWindows(until_us, kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -93,7 +93,7 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
 
 
 def state_json(state: LogState, emitted: EmittedWindows) -> str:
-    """Both as JSON, for `read_state`."""
+    """Serialise both as JSON, for `read_state`."""
     chains: dict[str, dict[str, list[int]]] = {}
     for (topic, partition), mark in state.marks.items():
         chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
@@ -116,11 +116,11 @@ def state_json(state: LogState, emitted: EmittedWindows) -> str:
 
 
 EMPTY_STATE = state_json(LogState(), EmittedWindows())
-"""What a merger knows before the first delta."""
+"""A merger's state before the first delta."""
 
 
 def _numbers(mark: Mark) -> list[int]:
-    """A partition's mark as plain numbers, for `_mark`."""
+    """A partition's mark as plain numbers; `_mark` parses them."""
     rest = [] if mark.rest is None else [mark.rest.us, mark.rest.patience_us, mark.rest.now_us]
     return [mark.position.offset, mark.wait_us, *mark.position.time.to_list(), *rest]
 

@@ -1,27 +1,27 @@
 """The log of partial tables: deltas as messages of a stream's table topic.
 
-A delta is one message for each partition of the topic, or several parts if it is too large for one message
+A delta is one message for each partition of the topic, or several chunks if it is too large for one message
 (`chunked_records`). Headers, in decimal digits or plain text:
 
-| header | what |
+| header | content |
 |---|---|
-| `fingerprint` | that of the definition |
+| `fingerprint` | the definition's fingerprint |
 | `topic`, `source`, `partition` | the input's name, id and partition |
-| `first`, `next` | the offsets covered, from the first up to, not including, the next; or taken back |
+| `first`, `next` | the offset range covered, excluding `next`; or the range taken back |
 | `time` | the partition's event time: the numbers of a `PartitionTime` |
 | `rest` | its silence, if it is silent: the numbers of a `Rest` |
 | `more` | 1 if another delta follows that was sent together with this one |
-| `epoch` | the number of its sender's claim, if it made one |
+| `epoch` | the number of the sender's claim, if it made one |
 | `provisional` | 1 if its rows count only where the log ends (see `Delta`) |
-| `form` | the number of this form, unless it is 1 |
-| `split` | the keys that decide its rows' partition, as JSON, unless all do |
+| `form` | the version of this form, unless it is 1 |
+| `split` | the keys that determine its rows' partition, as JSON, unless all do |
 | `account` | read, counted, filtered, late and dead-lettered messages |
-| `skipped`, `truncated` | offsets left out on request, and messages that the log has lost, if any |
-| `leader` | the epoch of the leader whose log was read, if it is known |
+| `skipped`, `truncated` | offsets skipped on request, and messages that the log has lost, if any |
+| `leader` | the epoch of the leader whose log was read, if known |
 
-Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
-the start of their pane; and the rows of its groups as a compressed Arrow IPC stream, or nothing if there are
-none. The hash of a group's keys decides its partition, or of those that `split` names.
+The value consists of the length of a JSON text in four bytes, little-endian; that text, with the number of
+messages by the start of their pane; and the rows of its groups as a compressed Arrow IPC stream, or nothing
+if there are none. The hash of a group's keys, or of the keys in `split`, determines its partition.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from ...watermarks.idle_timer import Rest
 from ...watermarks.partition_watermark import PartitionTime
 
 LARGEST = 64 * 1024 * 1024
-"""The largest message of a stream's producers: a dead letter is as large as the input was."""
+"""The largest message of a stream's producers: a dead letter can be as large as its input message."""
 
 FORM = 1
-"""The number of the form in which deltas are written."""
+"""The version in which deltas are written."""
 
 TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """The table topic is the state: only mergers may trim it, behind their oldest open windows."""
 
 
 def log_group(group_id: str, name: str) -> str:
-    """The group by whose name a stream's log is known; `name` is its own among streams that run together.
+    """The group name that a stream's log goes by; `name` is the stream's, if several run together.
 
     >>> log_group("trends", "tags"), log_group("trends", "")
     ('trends.tags', 'trends')
@@ -72,8 +72,8 @@ def table_topic(group_id: str, fingerprint: str) -> str:
 def split(table: pa.Table, partitions: int, by: Sequence[str] | None = None) -> list[pa.Table]:
     """Split a table by the hash of its rows' keys into one table for each partition, in order.
 
-    All windows of a group go to the same partition. With `by`, only these keys decide, so that groups that
-    agree in them are together.
+    All windows of a group go to the same partition. With `by`, only these keys are hashed, so groups that
+    have the same values in them stay together.
     """
     if partitions == 1:
         return [table]
@@ -90,7 +90,7 @@ def encode(
     largest: int = LARGEST_PART,
     split_keys: Sequence[str] | None = None,
 ) -> list[Outgoing]:
-    """A delta's messages, none of them with a value of more than `largest` bytes."""
+    """A delta's messages, each with a value of at most `largest` bytes."""
     counts = delta.account.to_dict()
     beside = {name: counts.pop(name, 0) for name in _BESIDE}
     headers = [
@@ -119,7 +119,7 @@ def encode(
 
 
 def split_text(partitions: int, split_keys: Sequence[str] | None) -> str:
-    """By which keys groups are spread over so many partitions, as JSON; empty if by all.
+    """The keys that spread groups over the partitions, as JSON; empty for all keys.
 
     >>> split_text(3, ("symbol",)), split_text(3, None), split_text(1, ("symbol",))
     ('["symbol"]', '', '')
@@ -128,7 +128,7 @@ def split_text(partitions: int, split_keys: Sequence[str] | None) -> str:
 
 
 def check_split(here: str, log: str, what: str) -> None:
-    """Raise `DeltaError` if `log` spread groups by other keys than this run does (`split_text`)."""
+    """Raise `DeltaError` if `log` spreads groups by other keys than this run (`split_text`)."""
     if here != log:
         raise DeltaError(
             f"{what} spread groups over the table topic's partitions by {_keys_text(log)}, this run does by "
@@ -144,9 +144,9 @@ def _keys_text(split_by: str) -> str:
 
 
 def decode(record: Record, rows: bool = True) -> Delta:
-    """The delta in a record, without its table unless `rows`.
+    """Decode the delta in a record, without its table unless `rows`.
 
-    Raises `DeltaError` for anything else, `WrittenByNewer` for a newer form.
+    Raises `DeltaError` for anything else, `WrittenByNewer` for a newer version.
     """
     headers = record.headers
     try:

@@ -1,8 +1,8 @@
-"""What a merger knew at one offset of the table topic, kept in the topic itself.
+"""A merger's state at one offset of the table topic, stored in the topic itself.
 
-The topic alone is enough to go on from: a snapshot says where to read it again from, the state to begin with,
-and the definition and the input topic that all of it is of. It has a message's size limit for no number of
-input partitions, and nothing in a consumer group that may expire.
+The topic alone is enough to resume: a snapshot has the offset to resume reading from, the state there, and
+the definition and input topics that it belongs to. Its size is not limited to one message, however many input
+partitions there are, and none of it is in a consumer group that may expire.
 
 Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids), `resume` (the
 offset). The value is JSON, compressed by zlib: `form`, `definition`, `state`, `delivery`, `memory` and
@@ -26,20 +26,20 @@ from ...watermarks.position import Input
 from .merger_state import read_state
 
 FORM = 2
-"""The number of the form that is written."""
+"""The version that is written."""
 
 _KIND = b"state"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`).
+    """The offset of the table topic from which a merger resumes (`resume`), and its state there (`state`).
 
-    `delivery` is that of its run, empty where that isn't known: it decides which deltas count. `memory` is
-    what sinks remember of the windows that were handed over by then, by the sinks' names. `together` are the
-    names of all streams that run together with this one, its own among them; none for a lone stream. `split`
-    says by which keys groups are spread over partitions (`messages.split_text`). `described` is the
-    fingerprint of the `definition` itself, if the group began with another one (`lasting_state`).
+    `delivery` is the run's delivery guarantee, empty if unknown: it decides which deltas count. `memory` is
+    what sinks remember of the windows emitted by then, by sink name. `together` are the names of all streams
+    that run together, including this one; empty for a lone stream. `split` has the keys by which groups are
+    spread over partitions (`messages.split_text`). `described` is the fingerprint of the `definition` itself,
+    if the group started with another one (`lasting_state`).
     """
 
     fingerprint: str
@@ -54,7 +54,7 @@ class Snapshot:
     described: str = ""
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
-        """Its messages."""
+        """The snapshot's messages."""
         headers = [
             ("kind", _KIND),
             ("fingerprint", self.fingerprint.encode()),
@@ -76,7 +76,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, record: Record) -> Snapshot:
-        """The snapshot of a record. Raises `DeltaError` if damaged, `WrittenByNewer` for a newer form."""
+        """Decode a record. Raises `DeltaError` for damage, `WrittenByNewer` for a newer version."""
         headers = record.headers
         try:
             fields = json.loads(zlib.decompress(record.value))
@@ -97,24 +97,24 @@ class Snapshot:
 
     @property
     def marks(self) -> dict[Input, Mark]:
-        """How far the input partitions had come."""
+        """The input partitions' marks: how far each is read."""
         return read_state(self.state)[0].marks
 
     @property
     def epochs(self) -> dict[Input, int]:
-        """The claims of input partitions that were seen."""
+        """The latest claims of input partitions."""
         return read_state(self.state)[0].epochs
 
     @property
     def progress(self) -> tuple[int, int, int]:
-        """Of two snapshots, the one with more of it is the newer, whichever worker wrote last."""
+        """Orders snapshots: the one that covers more is newer, whichever worker wrote last."""
         return self.next_offset, *read_state(self.state)[1].progress
 
     def follows(self, other: Snapshot) -> bool:
-        """Whether it is newer than one that lies before it in the log.
+        """Whether it is newer than a snapshot before it in the log.
 
-        Where both have come equally far, the first counts, which says whose group it is; but a later one of
-        the same group may remember more.
+        If both cover the same, the first one counts, because it determines whose group it is; but a later one
+        of the same group may remember more.
         """
         if self.progress != other.progress:
             return self.progress > other.progress

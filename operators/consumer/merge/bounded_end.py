@@ -1,4 +1,4 @@
-"""When a bounded run has everything: all that it is to read, and the rows that found no partner in a join."""
+"""When a bounded run is complete: everything is read, and a join's unmatched rows have arrived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .merger import Merger
 log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 60.0
-"""How long rows without a partner are waited for: if another run has their partitions, no signal comes."""
+"""How long to wait for unmatched rows: if another run has their partitions, no signal comes."""
 
 
 class BoundedEnd:
@@ -25,7 +25,7 @@ class BoundedEnd:
         self._warned = False
 
     def reached(self, mergers: Collection[Merger]) -> bool:
-        """Whether these mergers have everything that the run is to read; False if it has no end."""
+        """Whether these mergers have merged everything that the run reads; False if the run has no end."""
         ends = self._plan.ends
         if ends is None or not mergers or not all(merger.has_reached(ends) for merger in mergers):
             return False

@@ -1,8 +1,8 @@
-"""The merger's place and the messages of its windows in one transaction.
+"""The merger's checkpoint and the messages of its windows in one transaction.
 
-Each partition of the table topic has a transactional id of its own. A merger that takes over the partition
-ends what its predecessor left open before it reads where that one was: so a window is either sent, and behind
-the place, or neither.
+Each partition of the table topic has its own transactional id. A merger that takes over the partition ends
+its predecessor's open transaction before it reads the checkpoint, so a window is either both sent and covered
+by the checkpoint, or neither.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .outbox import Outbox
 
 _ANSWER_SECONDS = 10.0
 _TRANSACTION_MS = 60_000
-"""A window of a million groups takes seconds to send; a dead merger's transaction is ended by its successor
-at once. "transaction.timeout.ms" overrides this."""
+"""Sending a window of a million groups takes seconds; a dead merger's transaction is ended by its
+successor at once. "transaction.timeout.ms" overrides this."""
 
 
 class _Attempt(NamedTuple):
-    """What a transaction of unknown outcome held: the snapshot's offset, and how many windows."""
+    """The content of a transaction of unknown outcome: the snapshot's offset and the number of windows."""
 
     snapshot: int
     windows: int
@@ -43,23 +43,23 @@ class CheckpointTransactions:
         self._plan = plan
         self._outbox = outbox
         self._config = {
-            # As Java's clients choose, so that others can join the topic by its keys.
+            # The partitioner of Java's clients, so that others can join the topic by its keys.
             "partitioner": "murmur2_random",
             **producer_config(plan.config, LARGEST),
             "transaction.timeout.ms": plan.config.get("transaction.timeout.ms", _TRANSACTION_MS),
-            "metadata.recovery.strategy": "none",  # as with `work.delivery.ExactlyOnce`
+            "metadata.recovery.strategy": "none",  # as in `worker.delivery.ExactlyOnce`
         }
         self._seconds = int(self._config["transaction.timeout.ms"]) / 1000
         self._on_error = plan.config.get("error_cb")
         self._producers: dict[int, Producer] = {}
-        # Of a producer that lost all brokers; they may come back at other addresses.
+        # For a producer that lost all brokers; they may return at other addresses.
         self._cut_off: set[int] = set()
         self._unsure: dict[int, _Attempt] = {}
 
     def end_open_transaction(self, partition: int) -> None:
-        """End what a predecessor left open in this partition. Raises `KafkaException`."""
+        """End a transaction that a predecessor left open in this partition. Raises `KafkaException`."""
         if partition in self._producers:
-            self._producers[partition].poll(0)  # serves the library's word of faults
+            self._producers[partition].poll(0)  # delivers the library's errors to callbacks
         if partition in self._cut_off:
             self._discard(partition)
         if partition not in self._producers:
@@ -69,9 +69,9 @@ class CheckpointTransactions:
             self._producers[partition] = transactional_producer(config, _ANSWER_SECONDS)
 
     def send(self, consumer: Consumer, partition: int, resume: int, snapshot: Iterable[Outgoing]) -> int:
-        """Send the windows that wait of a partition, its snapshot and its place; gives the snapshot's offset.
+        """Send a partition's waiting windows, its snapshot and its position; returns the snapshot's offset.
 
-        Raises `KafkaException` if it must be tried again, and `SinkError` for windows that can't be sent.
+        Raises `KafkaException` if it must be retried, and `SinkError` for windows that can't be sent.
         """
         self.end_open_transaction(partition)
         self._resolve_unsure(consumer, partition)
@@ -102,7 +102,7 @@ class CheckpointTransactions:
         return at
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Let go of partitions that other members have now."""
+        """Close the producers of partitions that other members have now."""
         for partition in partitions:
             self._discard(partition)
             self._unsure.pop(partition, None)
@@ -112,7 +112,7 @@ class CheckpointTransactions:
         self.forget(list(self._producers))
 
     def _resolve_unsure(self, consumer: Consumer, partition: int) -> None:
-        """Whether the last transaction was committed after all; a new producer has ended it by now."""
+        """Find out whether the last transaction was committed; a new producer has ended it by now."""
         if (attempt := self._unsure.get(partition)) is None:
             return
         partitions = [KafkaPartition(self._plan.table_topic, partition)]
@@ -122,7 +122,7 @@ class CheckpointTransactions:
         del self._unsure[partition]
 
     def _clear(self, partition: int, error: BaseException) -> None:
-        """Go back to a producer without a transaction, or to none."""
+        """Abort the transaction, or drop the producer."""
         kafka_error = error.args[0] if isinstance(error, KafkaException) else None
         if partition in self._unsure and (kafka_error is None or not kafka_error.txn_requires_abort()):
             self._discard(partition)
@@ -148,13 +148,13 @@ class CheckpointTransactions:
 
 
 class _Faults:
-    """The first message that can't be delivered."""
+    """Records the first message that can't be delivered."""
 
     def __init__(self) -> None:
         self._first: tuple[KafkaError, str, Callable[[], str] | None] | None = None
 
     def produce(self, producer: Producer, message: Outgoing, of_what: Callable[[], str]) -> None:
-        """Hand over a window's message; `of_what` says what it is of. Raises what one before failed with."""
+        """Send a window's message; `of_what` describes the window. Raises the error of an earlier message."""
         try:
             produce(producer, message, self.delivery_callback(of_what))
         except KafkaException as error:
@@ -164,7 +164,7 @@ class _Faults:
     def delivery_callback(
         self, of_what: Callable[[], str] | None = None
     ) -> Callable[[KafkaError | None, Message], None]:
-        """What to call when a message was delivered, or was not."""
+        """The delivery callback for a message."""
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
@@ -173,11 +173,11 @@ class _Faults:
         return delivered
 
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether an error was recorded."""
         return self._first is not None
 
     def raise_first(self) -> None:
-        """Raise for it, if there is one."""
+        """Raise the recorded error, if any."""
         if self._first is None:
             return
         error, topic, of_what = self._first

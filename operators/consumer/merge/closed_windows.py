@@ -1,6 +1,4 @@
-"""The closed windows of a run: in memory while they are few, on disk beyond; an endless run drops the
-oldest.
-"""
+"""The closed windows of a run: in memory, then on disk; an endless run drops the oldest."""
 
 from __future__ import annotations
 
@@ -12,23 +10,23 @@ from ...table.windows import declared_windows, not_covered
 from .on_disk import on_disk
 
 MEMORY_BYTES = 64 * 1024 * 1024
-"""What closed windows may take in memory; beyond, they go to a temporary file (TMPDIR says where)."""
+"""Memory limit for closed windows; beyond it, they go to a temporary file (in TMPDIR)."""
 
 KEPT_BYTES = 1024 * 1024 * 1024
-"""What the windows of an endless run may take in memory and on disk; the oldest are dropped."""
+"""Limit for the windows of an endless run in memory and on disk; the oldest are dropped."""
 
 
 _Key = tuple[int, object]
-"""A partition of the table topic, and the start of what it closed."""
+"""A partition of the table topic, and the start of the windows that it closed."""
 
 
 class ClosedWindows:
-    """The groups of closed windows, in the order they closed; one that is emitted again replaces the first.
+    """The groups of closed windows, in the order they closed; a repeated window replaces the first.
 
-    They are kept as they live, and written when somebody wants the table, or on their way to disk. Those that
-    closed together are kept together, as long as none of them may be here already. Sessions come many
-    together; one that is emitted again, longer, replaces those of its keys that it covers. `most` is how many
-    are kept; None keeps all, whatever they take.
+    Groups stay as objects until the table is requested or they are moved to disk. Windows that closed
+    together are stored together, as long as none of them can be here already. A session that is emitted
+    again, longer, replaces the sessions of its keys that it covers. `most` is the number of windows to keep;
+    None keeps all of them, whatever their size.
 
     >>> from ...table.schema import END, START
     >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), (END, pa.int64())]), most=2)
@@ -61,12 +59,12 @@ class ClosedWindows:
         self._not_final: set[_Key] = set()
 
     def add(self, partition: int, groups: WindowGroups) -> None:
-        """Keep windows that a partition of the table topic has closed."""
+        """Add windows that a partition of the table topic has closed."""
         for part in self._replacing(partition, groups):
             self._add(partition, part)
 
     def _replacing(self, partition: int, groups: WindowGroups) -> list[WindowGroups]:
-        """Windows as they can replace what is here: later ones together, others each by itself."""
+        """Divide windows so that they can replace stored ones: new ones together, others one by one."""
         if self._loose or not len(groups):
             return [groups]
         first, last = int(groups.starts[0]), int(groups.starts[-1])
@@ -79,7 +77,7 @@ class ClosedWindows:
         return groups.windows()
 
     def _part_all(self) -> None:
-        """Keep each window by itself, in the same order."""
+        """Store each window by itself, in the same order."""
         held, self._windows = self._windows, {}
         for key, groups in held.items():
             if key not in self._many:
@@ -109,7 +107,7 @@ class ClosedWindows:
             self._drop_oldest(self._most)
 
     def table(self, filling: list[tuple[int, pa.Table]] | None = None) -> pa.Table:
-        """All of them as one table, by window, with those still `filling`; what is on disk stays there."""
+        """All windows as one table, in order, with the open ones in `filling`; windows on disk stay there."""
         windows = dict(self._windows)
         if self._many and (filling or len({partition for partition, _ in windows}) > 1):
             windows = dict(
@@ -134,7 +132,7 @@ class ClosedWindows:
     def _key(self, partition: int, groups: WindowGroups) -> _Key:
         first, end = int(groups.starts[0]), int(groups.ends[0])
         self._added += 1
-        # Windows without common edges that closed together need have no start of their own.
+        # Windows without common edges that closed together have no common start.
         return partition, (first, self._added if self._loose else end)
 
     def _keep(self, key: _Key, groups: WindowGroups, final: bool | None) -> None:
@@ -150,7 +148,7 @@ class ClosedWindows:
                 self._not_final.add(key)
 
     def _spill(self) -> None:
-        """Write what is in memory to disk."""
+        """Move what is in memory to disk."""
         fresh = {key: groups.table for key, groups in self._windows.items() if key not in self._spilled}
         for key, table in on_disk(fresh).items():
             self._windows[key] = WindowGroups.of_table(table)
@@ -163,7 +161,7 @@ class ClosedWindows:
         return self._count > most or self._held + self._stored > self._kept_bytes
 
     def _drop_oldest(self, most: int) -> None:
-        """Drop the oldest window, or of many that lie together as many as are too many."""
+        """Drop the oldest window, or, from windows stored together, as many as exceed the limit."""
         key = next(iter(self._windows))
         count, groups = self._many.get(key, 1), self._windows[key]
         left = min(count - 1, most - (self._count - count))
@@ -195,14 +193,14 @@ class ClosedWindows:
 
 
 def _each(key: _Key, groups: WindowGroups) -> list[tuple[_Key, WindowGroups]]:
-    """Windows that lie together one by one, with the key of each."""
+    """Split windows that are stored together, with a key for each."""
     return [((key[0], (int(one.starts[0]), int(one.ends[0]))), one) for one in groups.windows()]
 
 
 def _without(
     windows: dict[_Key, WindowGroups], chosen: set[_Key], partition: int, later: WindowGroups
 ) -> dict[_Key, WindowGroups]:
-    """Those of the chosen windows of a partition that lose sessions to later ones, with what is left."""
+    """Those of a partition's `chosen` windows that lose sessions to later windows, with their rest."""
     remaining = {}
     for key in chosen:
         if key[0] == partition and key in windows:

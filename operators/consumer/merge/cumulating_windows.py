@@ -1,4 +1,4 @@
-"""Cumulating windows that may still get rows: each is the one before with one pane more."""
+"""Cumulating windows that may still get rows: each consists of the previous one and one more pane."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .sliding_aggregation import SlidingAggregation, merge_groups
 
 
 class RunningTotal(SlidingAggregation):
-    """Makes cumulating windows in the order of their ends: each pane is merged once, whatever is made of it.
+    """Builds cumulating windows in the order of their ends, and merges each pane only once.
 
-    It holds what the windows so far have in common, and starts over with the next that begins elsewhere.
+    It holds the sum of the windows so far, and starts over with the first window that begins elsewhere.
     """
 
     def parts(self, end_us: int, order: Sequence[int]) -> list[pa.Table]:
@@ -23,7 +23,7 @@ class RunningTotal(SlidingAggregation):
         start, last = self._window.start_of(end_us), self._last
         if start != self._block:
             self._block, self._until, self._beginning = start, start, Accumulator(self._schema)
-        # Before `_until` all panes are in, but for rows that count only from a window after `last` on.
+        # All panes before `_until` are merged, except rows that count only in windows after `last`.
         for pane, table in self._panes.fallen_behind(last, end_us):
             if start <= pane < self._until:
                 merge_groups(self._beginning, table)
@@ -35,7 +35,7 @@ class RunningTotal(SlidingAggregation):
 
 
 class OpenCumulate(PanedWindows):
-    """The windows of panes that begin together (see `OpenWindows`)."""
+    """The windows of panes with a common beginning (see `OpenWindows`)."""
 
     def _aggregation(self) -> SlidingAggregation:
         return RunningTotal(self._schema, self._window, self)

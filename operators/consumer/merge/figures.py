@@ -1,4 +1,4 @@
-"""The figures in the state of the log: those of the whole group, whichever worker counted."""
+"""The figures in the log's state: those of the whole group, whichever worker counted."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def figures_of(
     now: float,
     held: Callable[[Input], tuple[int, float]] = lambda where: (0, 0.0),
 ) -> Figures:
-    """A group's figures, from its merged log; `waiting` gives an input's lag, `now` the wall clock's time.
+    """A group's figures, from its merged log; `waiting` returns an input's lag, `now` is wall-clock time.
 
-    `held` gives how many of an input's messages an open transaction holds back, and for how many seconds.
+    `held` returns how many of an input's messages an open transaction holds back, and for how many seconds.
     """
 
     def one(where: Input) -> InputFigures:

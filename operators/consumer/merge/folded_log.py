@@ -1,4 +1,4 @@
-"""A table topic folded once to its end, as a merger that takes it over would, by who merges nothing."""
+"""A table topic folded once to its end, as by a merger that takes it over, for readers that don't merge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .merger import Merger
 
 
 def first_snapshot(topic: str, tails: Mapping[int, Tail]) -> Snapshot:
-    """One of the snapshots of a table topic. Raises `TopicError` if there is none yet."""
+    """A snapshot of a table topic. Raises `TopicError` if there is none yet."""
     snapshots = [tail.snapshot for tail in tails.values() if tail.snapshot is not None]
     if not snapshots:
         raise TopicError(f"the table topic {topic!r} doesn't say yet which stream it is of; try again")
@@ -27,7 +27,7 @@ def first_snapshot(topic: str, tails: Mapping[int, Tail]) -> Snapshot:
 
 
 def folded_stream(topic: str, tails: Mapping[int, Tail]) -> DescribedStream:
-    """The stream of a table topic, as its snapshots describe it, under the fingerprint that it began with."""
+    """The stream of a table topic, as its snapshots describe it, with the group's first fingerprint."""
     snapshot = first_snapshot(topic, tails)
     return replace(described_stream(snapshot.definition), began_as=snapshot.fingerprint)
 
@@ -39,7 +39,7 @@ def folded_log(
     tails: Mapping[int, Tail],
     inputs: Collection[Input],
 ) -> dict[int, Merger]:
-    """The mergers of all partitions of a table topic, with all that `tails` saw folded in.
+    """Mergers for all partitions of a table topic, into which everything in `tails` is folded.
 
     Raises `KafkaException` if the brokers don't answer, `DeltaError` for damaged deltas.
     """

@@ -1,7 +1,7 @@
-"""Rows of tumbling windows as deltas brought them, until the watermark has moved on.
+"""Rows of tumbling windows as deltas brought them, until the watermark moves on.
 
-A log that is caught up with brings windows by the thousand that begin and close with the same deltas. These
-are never put into panes: their rows are merged at once, as columns, and they are one batch from there on.
+While the log is being caught up, thousands of windows begin and close with the same deltas. These are never
+put into panes: their rows are merged at once, as columns, and stay one batch from there on.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...table.windows import edges
 from .open_windows import Beginning
 
 _TOGETHER_ROWS = 10_000
-"""Rows of windows that are merged at once: what is made of them is held for all until the last is gone."""
+"""The most rows of windows to merge at once: the result is held until its last window is gone."""
 
 
 class FreshRows:
-    """A delta's rows, ordered by pane and first window, and where its merger was before them."""
+    """A delta's rows, ordered by pane and first window, and the merger's position before them."""
 
     def __init__(self, table: pa.Table, origin: Callable[[], Beginning], offset: int) -> None:
         self.table = table
@@ -34,7 +34,7 @@ class FreshRows:
         return len(self.starts)
 
     def panes(self) -> Iterator[tuple[int, int, pa.Table]]:
-        """The rows of each pane and first window, with both."""
+        """The rows of each pane and first window."""
         if not len(self):
             return
         new = (np.diff(self.starts) != 0) | (np.diff(self.ends) != 0)
@@ -43,16 +43,16 @@ class FreshRows:
             yield int(self.starts[low]), int(self.ends[low]), self.table.slice(low, high - low)
 
     def over(self, end_us: int) -> int:
-        """How many of the first rows are of windows that end by then, if each window is one pane."""
+        """The number of leading rows whose windows end by then, if each window is one pane."""
         return int(np.searchsorted(self.ends, end_us, "right"))
 
     def slice(self, low: int, high: int | None = None) -> FreshRows:
-        """The rows from one number up to, not including, another."""
+        """The rows from `low` up to, not including, `high`."""
         high = len(self) if high is None else high
         return self if (low, high) == (0, len(self)) else self._of(self.table.slice(low, high - low))
 
     def filter(self, mask: np.ndarray) -> FreshRows:
-        """The rows that a mask has."""
+        """The rows that a mask selects."""
         return self if mask.all() else self._of(self.table.filter(pa.array(mask)))
 
     def _of(self, table: pa.Table) -> FreshRows:
@@ -60,14 +60,14 @@ class FreshRows:
 
 
 class RowsTogether:
-    """Rows of several windows that are merged at once, when somebody wants the groups."""
+    """Rows of several windows that are merged at once, when their groups are first requested."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows: pa.Table | None = rows
         self._groups: WindowGroups | None = None
 
     def groups(self) -> WindowGroups:
-        """The groups of the windows; the same, whoever asks."""
+        """The groups of the windows; the same for every caller."""
         if self._groups is None:
             assert self._rows is not None
             accumulator = Accumulator(self._rows.schema)
@@ -77,10 +77,10 @@ class RowsTogether:
 
 
 def in_batches(parts: Sequence[FreshRows], breaks: Sequence[int]) -> Iterator[tuple[int, RowsTogether]]:
-    """Rows of whole windows as batches, earliest first: the start of each one's last window, and its rows.
+    """Divide rows of whole windows into batches; yields each with its last window's start, earliest first.
 
-    No batch has windows on both sides of a break, and none more than some thousand rows, unless a window
-    alone has more.
+    No batch has windows on both sides of a break, and none has more than some thousand rows, unless a single
+    window does.
     """
     starts = np.concatenate([part.starts for part in parts])
     table = pa.concat_tables([part.table for part in parts])

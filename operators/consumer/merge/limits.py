@@ -1,4 +1,4 @@
-"""What the open windows of a run may take of memory, and what happens at that limit."""
+"""The memory limit for a run's open windows, and what happens when it is reached."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class StateLimitError(StreamgaugeError):
 
 
 def keep_within(options: RunOptions, mergers: Collection[Merger]) -> None:
-    """Spill open windows to disk if they take more than `state_bytes`, or, as `at_limit` says, refuse.
+    """Spill open windows to disk if they exceed `state_bytes`, or fail, depending on `at_limit`.
 
-    Raises `StateLimitError` if they are not to be spilled, or take too much even then.
+    Raises `StateLimitError` if they must not be spilled, or exceed it even then.
     """
     limit = options.state_bytes
     if limit is None or (used_bytes := sum(merger.state_bytes for merger in mergers)) <= limit:

@@ -1,4 +1,4 @@
-"""A message of the log into a merger: put together from its parts first, and decoded."""
+"""Folding a log message into a merger: assemble it from its chunks, then decode it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .merger import Merger
 def merge_message(
     merger: Merger, gather: ChunkAssembler, offset: int, value: bytes | None, headers: Any
 ) -> tuple[Delta, bool] | None:
-    """Take in the next message of the partition of the log that `merger` and `gather` follow.
+    """Fold in the next message of the partition of the log that `merger` and `gather` follow.
 
-    Gives the delta that it made whole, and whether that was accepted; None for a snapshot, and for a part
-    after which others are missing. Raises `DeltaError` for what is damaged or out of order.
+    Returns the delta that it completed, and whether it was accepted; None for a snapshot, and for an
+    incomplete delta. Raises `DeltaError` for damaged or out-of-order messages.
     """
     name, record = gather.add(value, headers, offset)
     if record is None:

@@ -1,6 +1,6 @@
 """What a process knows of its run while other processes merge, from reading the log.
 
-It reads only headers and counts, so it costs little; windows are handed over where they are merged.
+It reads only headers and counts, so it costs little; windows are emitted by the process that merges them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECONDS = 2.0
 class OtherMergers:
     """Whether other processes have all partitions of the table topic, according to the brokers.
 
-    A member without partitions can't know by itself: it may not have got its share yet.
+    A member without partitions can't tell by itself: it may not have been assigned its share yet.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -37,7 +37,7 @@ class OtherMergers:
         self._due = 0.0
 
     def have_all(self, own: str | None) -> bool:
-        """What the last answer says; requested every two seconds, without waiting.
+        """The latest answer; a new one is requested every two seconds, without waiting.
 
         `own` is this process's member id.
         """
@@ -61,7 +61,7 @@ class OtherMergers:
 
 
 class LogObserver:
-    """Follows the first partition of the table topic; like each of them, it says how the whole run is."""
+    """Follows the first partition of the table topic; each partition shows the state of the whole run."""
 
     def __init__(self, plan: Plan, place: Snapshot | None) -> None:
         self.merger = Merger(plan.stream, plan.inputs, plan.options.delivery)
@@ -69,7 +69,7 @@ class LogObserver:
             self.merger.restore(place.next_offset, place.state)
         self._gather = ChunkAssembler()
         self.caught_up = False
-        """Whether what was in the log when it began is read."""
+        """Whether it has read everything that was in the log when it began."""
         own = {"auto.offset.reset": "error", "enable.partition.eof": True}
         settings = {**member_config(plan.config, plan.merger_group), **own}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
@@ -77,7 +77,7 @@ class LogObserver:
         self._consumer.assign([KafkaPartition(plan.table_topic, 0, start)])
 
     def follow(self) -> bool:
-        """Take in new messages; False if the log was trimmed meanwhile and the place must be found again.
+        """Fold in new messages; False if the log was trimmed meanwhile and the position must be found again.
 
         Raises `DeltaError` and `KafkaException` as a merger does.
         """
@@ -97,5 +97,5 @@ class LogObserver:
         return True
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""Tables of sketches moved from memory to temporary files (TMPDIR says where)."""
+"""Tables of sketches, moved from memory to temporary files (in TMPDIR)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BATCH_BYTES = 2 * 1024 * 1024
 
 
 def on_disk(tables: Mapping[K, pa.Table]) -> dict[K, pa.Table]:
-    """The same tables, none of them empty, mapped from a file that is removed once none is used any more.
+    """The same tables, which must not be empty, mapped from a file that is removed after its last use.
 
-    Raises `OSError` where there is no room for it, with what helps.
+    Raises `OSError` if there is no space for the file, with advice.
     """
     if not tables:
         return {}
@@ -30,10 +30,10 @@ def on_disk(tables: Mapping[K, pa.Table]) -> dict[K, pa.Table]:
 
 
 class TableFile:
-    """A table in a file that is removed once this is not used any more.
+    """A table in a file that is removed together with this object.
 
-    What is read of it takes memory of its own and is gone after use, where a mapped file's pages count as the
-    process's for as long as it is mapped. Raises `OSError` where there is no room for it, with what helps.
+    Each read takes memory of its own that is freed after use, whereas the pages of a mapped file count as the
+    process's memory while it is mapped. Raises `OSError` if there is no space for the file, with advice.
 
     >>> stored = TableFile(pa.table({"a": range(10), "b": range(10, 20)}))
     >>> stored.rows, stored.read(3, 5).to_pydict(), stored.columns(["b"]).num_rows
@@ -56,7 +56,7 @@ class TableFile:
         return reader.read_all().select(names)
 
     def read(self, low: int, high: int) -> pa.Table:
-        """Its rows from one number up to, not including, another."""
+        """The rows from `low` up to, not including, `high`."""
         if low >= high:
             return self._schema.empty_table()
         reader, first = pa.ipc.open_file(self._file), low // self._each
@@ -66,7 +66,7 @@ class TableFile:
 
 @contextmanager
 def _written(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """The name of a file with these batches, to be opened before it is removed."""
+    """The name of a file with these batches; open it within the block, before it is removed."""
     try:
         handle, name = tempfile.mkstemp(prefix="streamgauge-windows-", suffix=".arrow")
         os.close(handle)

@@ -1,4 +1,4 @@
-"""What a merger needs of the windows that may still get rows, whatever their kind."""
+"""The interface of windows that may still get rows, for mergers, whatever the kind of windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..log.merger_state import EmittedWindows, LogState
 
 
 class Beginning(NamedTuple):
-    """Where the log and the merger were before a window's first row."""
+    """The position of the log and the state of the merger before a window's first row."""
 
     offset: int
     before: LogState
@@ -22,7 +22,7 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Windows to hand over together, the last of which ends at `end_us`: for good (`final`), or for now."""
+    """Windows to emit together, the last of which ends at `end_us`: for good (`final`), or provisionally."""
 
     end_us: int
     final: bool
@@ -30,46 +30,47 @@ class Due:
 
 
 class OpenWindows(Protocol):
-    """The windows of one partition of the table topic that may still get rows, or were not handed over.
+    """The windows of one partition of the table topic that may still get rows, or were not emitted.
 
-    Windows that close for good are put aside at the very delta that closes them, so that what they hold
-    depends on the log alone, not on when they are requested. What was emitted stands in `EmittedWindows`,
-    which outlives a restart.
+    Windows that close for good are put aside by the delta that closes them, so that their content depends
+    only on the log, not on when they are requested. `EmittedWindows` records what was emitted, and survives a
+    restart.
     """
 
     def merge(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
-        """Fold in a delta's rows; those whose windows all end at or before `closed_us` are left out."""
+        """Fold in a delta's rows; rows whose windows all end at or before `closed_us` are dropped."""
 
     def close(self, closed_us: int, emitted: EmittedWindows) -> None:
         """Put aside the windows that end at or before `closed_us`, except what was emitted."""
 
     def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
-        """The earliest windows not emitted that are closed, for good or up to `due_us` for now."""
+        """The earliest closed windows not yet emitted, closed for good or, up to `due_us`, provisionally."""
 
     def mark_emitted(self, due: Due, emitted: EmittedWindows, position: int) -> None:
-        """Note in `emitted` that what `due` gave was emitted, with all of the log before `position`.
+        """Record in `emitted` that `due` was emitted, with all of the log before `position`.
 
-        With an earlier end than it gave: those of its windows only that end by then.
+        If its end is earlier than that of the windows returned, only the windows that end by then were
+        emitted.
         """
 
     def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
-        """All windows not emitted as they are now, closed or not, earliest first.
+        """All windows not emitted in their current form, closed or not, earliest first.
 
-        Only those with rows of deltas from the offset `since` on.
+        With `since`, only those with rows of deltas from that offset on.
         """
 
     def origins(self) -> Iterable[Beginning]:
-        """Where the log must be read again from to have all of these windows whole."""
+        """The positions from which the log must be reread to complete all of these windows."""
 
     def window_counts(self) -> tuple[int, int]:
-        """How many stretches of time have rows, and of how many groups; of sessions, both are their parts."""
+        """The number of panes or windows with rows, and of their groups; for sessions, both count parts."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory they take."""
 
     def largest(self) -> list[tuple[str, int]]:
-        """Those that take most memory: each in words, and its bytes."""
+        """The windows that take most memory: a description of each, and its bytes."""
 
     def spill(self) -> None:
-        """Move what is in memory to disk; it is read again as its windows close."""
+        """Move windows from memory to disk; they are read again as they close."""

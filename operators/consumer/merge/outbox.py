@@ -1,8 +1,8 @@
-"""Closed windows on their way out: to the run's callback, to sinks that write, that send, that remember.
+"""Emitting closed windows: to the run's callback, and to sinks that write, send or remember.
 
-What is to be sent waits here until it goes out in one transaction with the merger's place
-(`checkpoint_transactions`). What sinks remember is kept with that place, too, so that they remember just the
-windows that it is behind.
+Messages wait here until they are sent in one transaction with the merger's checkpoint
+(`checkpoint_transactions`). Sinks' memory is stored with that checkpoint as well, so that it covers exactly
+the windows before it.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from ..run_plan import Plan
 log = logging.getLogger("streamgauge.kafka")
 
 _TOGETHER_SECONDS = 0.1
-"""How long windows that closed together may take one by one before it is noted how many were handed over."""
+"""Windows that closed together may be emitted one by one for this long before the count is recorded."""
 _FULL_BYTES = 64 * 1024 * 1024
-"""What may wait to be sent before it is sent, whatever the time."""
+"""The number of bytes that may wait; beyond it, they are sent early."""
 _TRY_SECONDS = 30.0
 _SLOW_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
 _HOPELESS = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ENAMETOOLONG}
-"""Errors of a disk that waiting won't mend."""
+"""Disk errors that retrying can't fix."""
 
 
 class OutboxEntry(NamedTuple):
-    """What a window, or the passing of time, has to be sent: its messages, and in words what they are of."""
+    """What must be sent for a window, or for the passing of time: its messages, and their description."""
 
     messages: Callable[[], Iterable[Outgoing]]
     describe: Callable[[], str]
@@ -58,11 +58,11 @@ class OutboxEntry(NamedTuple):
 
 
 class Outbox:
-    """Hands windows over, in the order in which they closed.
+    """Emits windows, in the order in which they closed.
 
-    `emit` calls the run's `on_window` and the sinks that write or remember; what they raise ends the run, and
-    the window is emitted again in the next. What is to be sent waits until `mark_sent` or `forget`. Windows
-    for which `seconds_left` leaves no time are left to the next run.
+    `emit` calls the run's `on_window` and the sinks that write or remember; if they raise, the run ends, and
+    the next run emits the window again. Messages wait until `mark_sent` or `forget`. Windows for which
+    `seconds_left` leaves no time are left to the next run.
     """
 
     def __init__(self, plan: Plan, seconds_left: Callable[[], float] = lambda: math.inf) -> None:
@@ -83,7 +83,7 @@ class Outbox:
 
     @property
     def sends(self) -> bool:
-        """Whether there are sinks whose messages go out with the merger's place."""
+        """Whether there are sinks whose messages are sent with the merger's checkpoint."""
         return bool(self._sending or self._stateful)
 
     @property
@@ -98,7 +98,7 @@ class Outbox:
 
     @property
     def occupied_by(self) -> str:
-        """The window that is being handed over now, in words; empty if there is none."""
+        """The window that is being emitted now, in words; empty if there is none."""
         since = self._since
         return "" if since is None else describe_window(since[1])
 
@@ -109,11 +109,11 @@ class Outbox:
         final: bool,
         handed: Callable[[WindowGroups], None] = lambda groups: None,
     ) -> None:
-        """Hand windows over that closed together.
+        """Emit windows that closed together.
 
-        `handed` is called with them, in their order, or with some at a time if it takes long. Only who wants
-        windows one by one gets them so. Raises what the callback raises, and `SinkError` if a sink can't take
-        a window: those before it are handed over then.
+        `handed` is called with the emitted windows, in order, or with some at a time if emitting takes long.
+        They are split into single windows only if a callback or a sink needs that. Raises what the callback
+        raises, and `SinkError` if a sink can't accept a window; the windows before it are then emitted.
         """
         if self._on_window is None and not self._writing:
             self._pass_on(partition, groups, final)
@@ -137,7 +137,7 @@ class Outbox:
                 handed(groups.slice(low, high))
 
     def _show(self, window: ClosedWindow) -> None:
-        """Hand a window to the callback and to the sinks that write."""
+        """Pass a window to the callback and to the sinks that write."""
         begun = wall.monotonic()
         self._since, self._warned = (begun, window), False
         if self._on_window is not None:
@@ -150,7 +150,7 @@ class Outbox:
         self._since = None
 
     def _pass_on(self, partition: int, groups: WindowGroups, final: bool) -> None:
-        """Hand windows to the sinks that remember or send."""
+        """Pass windows to the sinks that remember or send."""
         for name, folding in self._sink_states.get(partition, {}).items():
             several = next(takes_several(sink) for sink in self._stateful if sink.name == name)
             for window in self._closed(partition, groups, final, several):
@@ -159,7 +159,7 @@ class Outbox:
                 self._put(partition, _run_sink(partial(folding.update, window), context), context)
         self._since = None
         for sending in self._sending:
-            # Its messages are made when they are sent, and again if they must be: together they may be large.
+            # Messages are created when they are sent, and again for a retry: together they may be large.
             for window in self._closed(partition, groups, final, takes_several(sending)):
                 made, context = partial(sending.messages, window), partial(_describe, sending, window)
                 count = len(window.groups.windows())
@@ -172,19 +172,19 @@ class Outbox:
             yield ClosedWindow(part, partition, final, self._origin)
 
     def advance(self, partition: int, progress: RunProgress) -> None:
-        """Call sinks that remember how far the run has come; all windows until then are emitted."""
+        """Report the run's progress to sinks that remember; all windows up to there are emitted."""
         for name, folding in self._sink_states.get(partition, {}).items():
             context = partial(_describe_named, name)
             self._put(partition, _run_sink(partial(folding.advance, progress), context), context)
 
     def memory(self, partition: int) -> Mapping[str, str]:
-        """What sinks remember of a partition of the table topic, by their names."""
+        """Sinks' memory for a partition of the table topic, by sink name."""
         return {name: folding.state() for name, folding in self._sink_states.get(partition, {}).items()}
 
     def restore(self, partition: int, memory: Mapping[str, str]) -> None:
-        """Take up what sinks remembered when the partition's place was kept.
+        """Restore sinks' memory from the partition's checkpoint.
 
-        Raises `SinkError` for damage.
+        Raises `SinkError` for damaged memory.
         """
         self._sink_states[partition] = foldings = {}
         for sink in self._stateful:
@@ -202,7 +202,7 @@ class Outbox:
         self._bytes[partition] = self._bytes.get(partition, 0) + parcel.nbytes
 
     def warn_if_slow(self) -> None:
-        """Say so, once a window, if handing it over takes long; called from another thread."""
+        """Warn, once per window, if emitting it takes long; called from another thread."""
         since = self._since
         if since is not None and not self._warned and wall.monotonic() - since[0] > _SLOW_SECONDS:
             self._warned = True
@@ -213,16 +213,16 @@ class Outbox:
             )
 
     def emit_provisional(self, table: pa.Table) -> None:
-        """Let the callback see a window that fills. Raises what it raises."""
+        """Pass an open window to the callback. Raises what that raises."""
         if self._on_window is not None:
             self._on_window(SketchTable(table))
 
     def waiting(self, partition: int) -> list[OutboxEntry]:
-        """What waits to be sent of a partition of the table topic, oldest first."""
+        """What waits to be sent for a partition of the table topic, oldest first."""
         return list(self._waiting.get(partition, ()))
 
     def describe_waiting(self) -> str:
-        """How many windows wait to be sent, and the first of them, in words; empty if none does."""
+        """How many windows wait to be sent, and the first of them, in words; empty if none waits."""
         left = [parcel for waiting in self._waiting.values() for parcel in waiting]
         if not left:
             return ""
@@ -230,19 +230,19 @@ class Outbox:
         return f"the messages of {count} window{'s' * (count > 1)}, first {left[0].describe()}"
 
     def messages(self, parcels: Iterable[OutboxEntry]) -> Iterator[tuple[Outgoing, Callable[[], str]]]:
-        """The messages of parcels, each with who can say what it is of."""
+        """The messages of entries, each with a function that describes its window."""
         for parcel in parcels:
             for message in parcel.messages():
                 yield message, parcel.describe
 
     def mark_sent(self, partition: int, count: int) -> None:
-        """Note that the first so many parcels of a partition were sent."""
+        """Record that a partition's first `count` entries were sent."""
         waiting = self._waiting.get(partition, [])
         del waiting[:count]
         self._bytes[partition] = sum(parcel.nbytes for parcel in waiting)
 
     def check_empty(self) -> None:
-        """Say so if windows could not be sent before the end. Raises `SinkError` if no later run will."""
+        """Warn if windows are left unsent at the end. Raises `SinkError` if no later run will send them."""
         if not (waiting := self.describe_waiting()):
             return
         problem = f"{waiting}, could not be sent"
@@ -251,7 +251,7 @@ class Outbox:
         log.warning("%s; the next run of the group delivers them again", problem)
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Drop what waits of these partitions: other members have them, and hand it over again."""
+        """Drop what waits for these partitions: other members have them, and emit it again."""
         for partition in partitions:
             self._sink_states.pop(partition, None)
             self._waiting.pop(partition, None)
@@ -267,7 +267,7 @@ def _describe_named(name: str, window: ClosedWindow | None = None) -> str:
 
 
 def origin_of(plan: Plan) -> Origin:
-    """What the sinks of a run know of it."""
+    """The run's origin, for its sinks."""
     named = plan.options.group_id is not None
     return Origin.of(plan.stream, plan.log_group, named)
 
@@ -282,7 +282,7 @@ def _run_sink(step: Callable[[], list[Outgoing]], context: Callable[[], str]) ->
 
 
 def _warn_retry(sink: WritingSink, window: ClosedWindow, attempt: RetryCallState) -> None:
-    """Say, before the second attempt, which window of which sink is tried again, and why."""
+    """Log, before the second attempt, which sink and window are retried, and why."""
     if attempt.attempt_number == 1:
         error = None if attempt.outcome is None else attempt.outcome.exception()
         log.warning(

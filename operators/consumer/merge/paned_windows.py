@@ -1,4 +1,4 @@
-"""Windows made of panes that may still get rows."""
+"""Windows that consist of panes and may still get rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .sliding_aggregation import SlidingAggregation, wholes
 
 @dataclass(slots=True)
 class _Pane:
-    """A pane's rows, by the end of the first window that counts them; and its origin."""
+    """A pane's rows, by the end of the first window that counts them, and the pane's origin."""
 
     origin: Beginning
     parts: dict[int, PanePart] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class _Pane:
 
 @dataclass(slots=True)
 class _Ready:
-    """Windows that closed for good and were not handed over; without groups if all of it was before.
+    """Windows that closed for good and were not emitted; without groups if everything was emitted before.
 
-    `key` is that of the last.
+    `key` is the last window's.
     """
 
     key: int
@@ -49,15 +49,15 @@ class _Ready:
 class PanedWindows:
     """The windows of panes (see `OpenWindows`).
 
-    One that was handed over for now, and that nothing was added to, closes for good without another word,
-    unless `confirms`: then it is handed over again, as it was. In `EmittedWindows` a window is known by
+    A window that was emitted provisionally and got no more rows closes for good without another emission,
+    unless `confirms`: then it is emitted again, unchanged. `EmittedWindows` identifies a window by
     `Paned.key_of`.
     """
 
     in_batches: ClassVar[bool] = True
-    """Whether windows that are a pane, and close with the deltas that began them, are made together of these.
+    """Whether windows of one pane that close with the deltas that began them are built directly from these.
 
-    A kind that changes what its windows hold says no: then each of them is made of its panes.
+    False for kinds that modify the content of windows: these are always built from panes.
     """
 
     def __init__(self, schema: pa.Schema, window: Paned, confirms: bool = False) -> None:
@@ -97,7 +97,7 @@ class PanedWindows:
             if pane not in self._panes:
                 self._panes[pane] = _Pane(fresh.origin())
                 insort(self._order, pane)
-            # Windows that have closed by now are put aside already: these rows are of the next ones.
+            # Windows that have closed by now are already put aside: these rows count in the next ones.
             end = max(end, self._window.first_end(max(pane, closed_us)))
             parts = self._panes[pane].parts
             if end not in parts:
@@ -130,7 +130,7 @@ class PanedWindows:
             del self._panes[pane]
         del self._order[: len(over)]
         self._merge_pending()
-        # The first window that counts them may not be made (of sliding ones, few are): the next needs them.
+        # The first window that counts them may not exist (few sliding windows do); the next one needs them.
         there = {
             end: [(pane, part) for pane, part in late if pane in self._panes]
             for end, late in self._late.items()
@@ -138,10 +138,10 @@ class PanedWindows:
         self._late = {end: late for end, late in there.items() if late}
 
     def _without_panes(self, closed_us: int, emitted: EmittedWindows) -> list[FreshRows]:
-        """Take the fresh rows of windows that close now, and of which all rows are fresh.
+        """Remove and return the fresh rows of windows that close now and consist of fresh rows only.
 
-        Where sketches draw random numbers, only of windows of which one delta brought all rows: so what is
-        drawn depends on no other window.
+        If sketches draw random numbers, only windows whose rows all came with one delta, so that the random
+        numbers don't depend on other windows.
         """
         counts = [rows.over(closed_us) for rows in self._fresh]
         if not any(counts):
@@ -160,7 +160,7 @@ class PanedWindows:
         return [rows for rows in whole if len(rows)]
 
     def _merge_pending(self) -> None:
-        """Merge what came for panes that stay; the deltas of a checkpoint are in here, of the same panes."""
+        """Merge waiting rows of panes that stay open; all deltas of a checkpoint have arrived by now."""
         for pane, part in self._merging:
             if pane in self._panes:
                 part.merge_pending()
@@ -176,7 +176,7 @@ class PanedWindows:
             self._mark_ready_emitted(first, emitted, first.end_us)
         for end in self._ends(self._closed, due_us):
             if self._has_unemitted(end, emitted):
-                # Rows may still come for it: what is handed over is written before they do.
+                # More rows may arrive for it: what is emitted is serialised before they do.
                 return Due(end, False, partial(self._whole, end))
         return None
 
@@ -234,7 +234,7 @@ class PanedWindows:
         self._for_now = None
 
     def _mark_ready_emitted(self, ready: _Ready, emitted: EmittedWindows, until_us: int) -> None:
-        """Note that those of the first that wait which end by then were handed over."""
+        """Record that the first waiting windows, as far as they end by `until_us`, were emitted."""
         emitted.until_us = max(emitted.until_us, until_us)
         if ready.due is not None and until_us < ready.end_us:
             ready.due = Due(ready.end_us, True, partial(_after, ready.due.groups, until_us))
@@ -243,7 +243,7 @@ class PanedWindows:
         emitted.delta_counts.pop(ready.key, None)
 
     def _closing(self, ends: Sequence[int], emitted: EmittedWindows) -> list[_Ready]:
-        """The windows of panes that end then."""
+        """The windows of panes with these ends."""
         fresh = {end for end in ends if self._has_unemitted(end, emitted)}
         over = [end for end in ends if end in fresh or self._window.key_of(end) in emitted.delta_counts]
         tables = self._finals([end for end in over if end in fresh or self._confirms])
@@ -256,7 +256,7 @@ class PanedWindows:
         return closing
 
     def _closing_together(self, whole: Sequence[FreshRows], breaks: Sequence[int]) -> list[_Ready]:
-        """Windows of which these are all rows, as many at once as no window that begins at a break parts."""
+        """Whole windows from these rows, as many at once as possible without crossing a break."""
         if not whole:
             return []
         origin = min((rows.origin() for rows in whole), key=lambda origin: origin.offset)
@@ -267,7 +267,7 @@ class PanedWindows:
         return closing
 
     def _finals(self, ends: Sequence[int]) -> dict[int, Callable[[], WindowGroups]]:
-        """The groups of windows whose panes get no more rows that they would count."""
+        """The groups of windows whose panes get no more rows that count in them."""
         if self._single:
             starts = {self._window.key_of(end): end for end in ends}
             made = groups_of_parts(self._schema, {at: self._part_of(end) for at, end in starts.items()})
@@ -278,7 +278,7 @@ class PanedWindows:
         return WindowGroups.of_table(next(iter(self._wholes([end]))))
 
     def _wholes(self, ends: Sequence[int]) -> Iterator[pa.Table]:
-        """The tables of windows as they are now; leaves all as it is."""
+        """The current tables of windows; changes nothing."""
         if self._single:
             yield from (self._part_of(end).table() for end in ends)
             return
@@ -289,7 +289,7 @@ class PanedWindows:
             yield from (groups.table for _, groups in self._sliding(ends, self._for_now))
 
     def _part_of(self, end: int) -> PanePart:
-        """The one part of a window that is a pane."""
+        """The only part of a window that is a single pane."""
         return self._panes[self._window.key_of(end)].parts[end]
 
     def _sliding(self, ends: Iterable[int], slices: SlidingAggregation) -> Iterator[tuple[int, WindowGroups]]:
@@ -298,15 +298,15 @@ class PanedWindows:
             yield end, self._groups_of(groups, end)
 
     def _aggregation(self) -> SlidingAggregation:
-        """What makes windows of several panes."""
+        """The object that builds windows of several panes."""
         return SlidingAggregation(self._schema, self._window, self)
 
     def _groups_of(self, groups: WindowGroups, end: int) -> WindowGroups:
-        """Those of the groups that have the window."""
+        """The groups that belong to the window."""
         return groups
 
     def _held(self, end: int) -> list[int]:
-        """The panes of the window that ends then."""
+        """The panes of the window that ends at `end`."""
         start = self._window.start_of(end)
         return self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]
 
@@ -321,7 +321,7 @@ class PanedWindows:
         return [(pane, part.cached_table()) for end in ends for pane, part in self._late[end]]
 
     def _deltas(self, end: int) -> int:
-        """How many times deltas brought rows to a window."""
+        """The number of deltas that brought rows to a window."""
         parts = itertools.chain.from_iterable(self._panes[pane].parts.items() for pane in self._held(end))
         return sum(part.deltas for at, part in parts if at <= end)
 
@@ -331,17 +331,17 @@ class PanedWindows:
         return max((part.arrived for at, part in parts if at <= end), default=-1)
 
     def _has_unemitted(self, end: int, emitted: EmittedWindows) -> bool:
-        """Whether a window holds anything that was not handed over, by this or an earlier merger."""
+        """Whether a window holds anything that neither this nor an earlier merger has emitted."""
         if end <= emitted.until_us:
             return False
         return self._deltas(end) > emitted.delta_counts.get(self._window.key_of(end), 0)
 
     def _ends(self, after: int, until: int) -> Iterator[int]:
-        """The ends of windows with panes that lie after one time, up to another, earliest first."""
+        """The ends of windows with panes, after one time up to another, earliest first."""
         window, order = self._window, self._order
         end = window.first_end(after) if after > EARLIEST else EARLIEST
         while True:
-            # The first pane of the window, or the next there is.
+            # The window's first pane, or the next existing one.
             at = bisect_left(order, window.start_of(end))
             if at == len(order):
                 return
@@ -357,6 +357,6 @@ def _as_it_is(groups: WindowGroups) -> WindowGroups:
 
 
 def _after(groups: Callable[[], WindowGroups], until_us: int) -> WindowGroups:
-    """The groups of windows that end later."""
+    """The groups of windows that end after `until_us`."""
     left = groups()
     return left.slice(int(np.searchsorted(left.ends, until_us, "right")), len(left))

@@ -1,4 +1,4 @@
-"""What sessions and windows by count have in common: parts of windows, and windows waiting to be emitted."""
+"""Common code of sessions and count windows: parts of windows, and windows waiting to be emitted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ class _Ready:
 
 
 class PartialWindowsBase:
-    """Open windows held as nothing but their parts; subclasses say which parts belong together.
+    """Open windows stored only as their parts; subclasses decide which parts belong together.
 
-    `known` is as for `PartialWindows`, and so is `schema`. Those that are closed for good wait in their
-    order.
+    `known` and `schema` are as for `PartialWindows`. Windows that are closed for good wait in order.
     """
 
     def __init__(self, schema: pa.Schema, known: Mapping[str, type]) -> None:
@@ -55,27 +54,27 @@ class PartialWindowsBase:
     def _add(
         self, known: Mapping[str, np.ndarray], rows: pa.Table, origin: Callable[[], Beginning], offset: int
     ) -> None:
-        """Take in the parts that a delta brought (see `PartialWindows.add`)."""
+        """Add the parts of a delta (see `PartialWindows.add`)."""
         self._parts.add(known, rows, origin, offset)
         for ready in self._ready:
             ready.origin = self._parts.origin_of(ready.origin)
 
     @property
     def _many(self) -> bool:
-        """Whether so many parts came since they were last put together that they should be again."""
+        """Whether enough parts have arrived since the last merge that they should be merged again."""
         return len(self._parts) > 2 * self._parts.joined + _FEW
 
     def _add_ready(self, due: Due, at: np.ndarray) -> None:
-        """Let windows wait, which the parts `at` make up; these may go then."""
+        """Queue windows for emission that consist of the parts `at`, which may be dropped then."""
         self._ready.append(_Ready(due, int(self._parts.at["origin"][at].min())))
 
     def _drop(self, at: np.ndarray) -> None:
-        """Let parts go, and what only they needed."""
+        """Remove parts, and what only they needed."""
         self._parts.drop(at)
         self._forget()
 
     def _mark_first_emitted(self, emitted: EmittedWindows) -> None:
-        """Note that the first of those that wait was handed over."""
+        """Record that the first of the waiting windows were emitted."""
         emitted.until_us = max(emitted.until_us, self._ready.popleft().due.end_us)
         self._forget()
 

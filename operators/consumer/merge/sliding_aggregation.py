@@ -1,12 +1,12 @@
 """Whole windows from panes: each pane is merged three times, however many windows it is part of.
 
-Time is cut into blocks of a window's length. A window is the end of one block and the beginning of the next:
-of a block's ends all are made at once, from its last pane to its first, when the first window needs one; the
-beginning of the next block grows by a pane at a time. This is van Herk's and Gil and Werman's way to running
-maxima, which needs no more of a sketch than that it merges. Other ways to sliding aggregates (two stacks)
-turn their stacks over wherever they happen to be; here the blocks lie fixed in time, so that a merger that
-reads the log again merges the same sketches in the same order. Rows that were late for some windows of their
-pane join the block's beginning when the first window that counts them is made.
+Time is divided into blocks of a window's length. A window is the end of one block and the beginning of the
+next: all ends of a block are computed at once, from its last pane to its first, when the first window needs
+one; the beginning of the next block grows by a pane at a time. This is the van Herk/Gil-Werman algorithm for
+running maxima, which only requires that sketches can be merged. Other algorithms for sliding aggregates (two
+stacks) flip their stacks wherever they happen to be; here the blocks are fixed in time, so that a merger that
+rereads the log merges the same sketches in the same order. Rows that were late for some windows of their pane
+join the block's beginning when the first window that counts them is computed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from ...windows.window import EARLIEST
 from .on_disk import on_disk
 
 _TOGETHER_BYTES = 8 * 1024 * 1024
-"""What the parts of windows that are made at once may take, more than one window's apart."""
+"""The memory limit for the parts of windows that are computed at once, beyond a single window."""
 
 
 class PaneTables(Protocol):
-    """Panes as `SlidingAggregation` requests them."""
+    """Panes, as `SlidingAggregation` requests them."""
 
     def of_pane(self, pane_us: int, until_us: int) -> list[pa.Table]:
         """The rows of a pane that count from a window on that ends by `until_us`."""
 
     def fallen_behind(self, after_us: int, until_us: int) -> list[tuple[int, pa.Table]]:
-        """The rows, and their panes, that count from a window on that ends between these times.
+        """The rows, with their panes, whose first window ends between these times.
 
-        Those that count in all windows of their pane are not among them.
+        Rows that count in all windows of their pane are excluded.
         """
 
 
 class SlidingAggregation:
-    """Makes windows of one kind, in the order of their ends, of rows that don't change any more."""
+    """Computes windows of one kind, in the order of their ends, from rows that no longer change."""
 
     def __init__(self, schema: pa.Schema, window: Paned, panes: PaneTables) -> None:
         self._schema = schema
@@ -60,7 +60,7 @@ class SlidingAggregation:
         self._last = EARLIEST
 
     def goes_on(self, end_us: int) -> bool:
-        """Whether the window that ends then comes after those already made."""
+        """Whether the window that ends at `end_us` follows those already computed."""
         return end_us > self._last
 
     @property
@@ -73,9 +73,9 @@ class SlidingAggregation:
         self._ends, self._stored = on_disk(self._ends), True
 
     def parts(self, end_us: int, order: Sequence[int]) -> list[pa.Table]:
-        """Tables that together are the window that ends at `end_us`; `order` has the panes' starts in order.
+        """Tables that together form the window that ends at `end_us`; `order` has the panes' sorted starts.
 
-        The rows' own windows mean nothing: see `wholes`.
+        The rows' own window columns are meaningless: see `wholes`.
         """
         start, last, until = self._window.start_of(end_us), self._last, self._until
         self._last = end_us
@@ -102,7 +102,7 @@ class SlidingAggregation:
         return tables + ([self._beginning.table()] if len(self._beginning) else [])
 
     def _enter(self, block: int, following: int, end_us: int, order: Sequence[int]) -> None:
-        """Make the ends of a block, of all rows that count in the window that ends at `end_us`."""
+        """Compute the ends of a block, from all rows that count in the window that ends at `end_us`."""
         start = self._window.start_of(end_us)
         end, self._ends, self._stored, self._odd = Accumulator(self._schema), {}, False, []
         self._starts = []
@@ -116,7 +116,7 @@ class SlidingAggregation:
 
 
 def merge_groups(into: Accumulator, table: pa.Table) -> None:
-    """Merge a table's groups in, whatever windows they are of."""
+    """Merge a table's groups, ignoring their windows."""
     zeros = np.zeros(table.num_rows, np.int64)
     into.merge_as(table, zeros, zeros)
 
@@ -124,11 +124,12 @@ def merge_groups(into: Accumulator, table: pa.Table) -> None:
 def wholes(
     schema: pa.Schema, window: Paned, windows: Iterable[tuple[int, Sequence[pa.Table]]]
 ) -> Iterator[tuple[int, WindowGroups]]:
-    """The ends and groups of windows that are made of parts; many small ones at once.
+    """Merge parts into windows; yields their ends and groups, many small windows at once.
 
-    Those of several parts must not begin together.
+    Windows of several parts must not begin together.
 
-    Merging has a price a call and one a row, and a log that is caught up with closes windows by the hundred.
+    Merging has a cost per call and a cost per row, and a log that is being caught up closes windows by the
+    hundred.
     """
     together: dict[int, Sequence[pa.Table]] = {}
     nbytes = 0
@@ -162,7 +163,7 @@ def _merged(
 
 
 def _stamped(schema: pa.Schema, table: pa.Table, start_us: int, end_us: int) -> pa.Table:
-    """The table as that of one window."""
+    """The table with the window columns set to one window."""
     for at, (name, time) in enumerate(((START, start_us), (END, end_us))):
         column = pa.array(np.full(table.num_rows, time, np.int64)).view(TIME_TYPE)
         table = table.set_column(at, schema.field(name), column)

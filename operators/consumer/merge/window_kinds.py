@@ -1,4 +1,4 @@
-"""What a merger keeps of open windows, by the kind of windows: panes, unless a kind is listed here."""
+"""The class of open windows for each kind of windows: panes, unless a kind is listed here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ OPEN = {
     "session": "operators.consumer.merge.session_windows:OpenSession",
     "sliding": "operators.consumer.merge.sliding_windows:OpenSliding",
 }
-"""Kinds with open windows of their own, each by the place of its class; reading this imports none."""
+"""Kinds with their own class of open windows, by import path, so that reading this imports none."""
 
 
 def open_windows_class(window: StreamWindows) -> type[OpenWindows]:
-    """The class of the open windows of a stream.
+    """The class of a stream's open windows.
 
     >>> from ...windows.sliding import Sliding
     >>> from ...windows.tumbling import Tumbling

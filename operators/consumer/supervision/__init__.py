@@ -1,1 +1,1 @@
-"""What keeps a run going: its plans, its workers and mergers, what comes of them, and how it is doing."""
+"""Supervising a run: its plans, its workers and mergers, their results, and monitoring."""

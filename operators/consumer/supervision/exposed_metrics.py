@@ -1,4 +1,4 @@
-"""What a run shows of itself to others: its metrics in a registry, and on a port with its health."""
+"""A run's metrics in a registry, and on a port together with its health."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..options import RunOptions
 
 
 class ExposedMetrics:
-    """Has the port from the beginning, and shows a run from `begin` to `end`.
+    """Holds the port from the beginning, and exposes a run from `begin` to `end`.
 
-    Raises `OSError` if the port can't be had.
+    Raises `OSError` if the port is not available.
     """
 
     def __init__(self, options: RunOptions) -> None:
@@ -27,7 +27,7 @@ class ExposedMetrics:
 
     @property
     def address(self) -> str | None:
-        """Where metrics are served, if they are."""
+        """The address at which metrics are served, or None."""
         return None if self._server is None else self._server.address
 
     def begin(
@@ -35,7 +35,7 @@ class ExposedMetrics:
         watched: Sequence[tuple[Callable[[], Figures], Callable[[], Health]]],
         health: Callable[[], Health],
     ) -> None:
-        """Show the figures and the health of a run's streams, and the health of all together."""
+        """Expose the figures and the health of a run's streams, and the health of all together."""
         registry = self._registry
         if registry is None and self._server is not None:
             registry = CollectorRegistry()
@@ -46,7 +46,7 @@ class ExposedMetrics:
                 self._server.start(registry, health)
 
     def end(self) -> None:
-        """Show nothing any more; may be called again."""
+        """Stop exposing the run; may be called again."""
         for forget in self._forget:
             forget()
         if self._server is not None:

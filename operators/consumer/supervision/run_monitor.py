@@ -1,4 +1,4 @@
-"""Looks at a run from time to time, without waiting for anyone: what waits, who has it, whether it moves."""
+"""Monitors a run without blocking: what waits, who owns the partitions, whether counting progresses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SECONDS = 2.0
 
 
 class RunMonitor:
-    """What is known of a run beyond its log; `poll` is called several times a second.
+    """Knowledge about a run beyond its log; `poll` is called several times a second.
 
-    `work` gives the figures of the run's own workers.
+    `work` returns the figures of the run's own workers.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RunMonitor:
         self._read, self._progressed = 0, clock()
 
     def poll(self, inputs: Collection[Input]) -> None:
-        """Take in what was found out of the input partitions that there are now."""
+        """Update what is known of these input partitions."""
         self._inputs = list(inputs)
         self._offsets.poll(self._inputs)
         self._note_open_transactions()
@@ -55,14 +55,14 @@ class RunMonitor:
         state = self._state()
         if state.account.read != self._read:
             self._read, self._progressed = state.account.read, self._clock()
-        # Since when messages wait: the stream may have been silent for hours before they came.
+        # Tracks since when messages wait: the stream may have been silent for hours before.
         if not self._lag(state):
             self._waiting_since = None
         elif self._waiting_since is None:
             self._waiting_since = self._clock()
 
     def figures(self) -> Figures:
-        """A run's figures now, as those of one that goes on."""
+        """A running run's current figures."""
         state, merger, now = self._state(), self._merger, self._clock()
         waiting = self._waiting_since
         windows, groups = merger.window_counts()
@@ -98,7 +98,7 @@ class RunMonitor:
     def _waiting(self, where: Input, state: LogState) -> int | None:
         """The messages that wait in a partition, by the latest answer; None before there is one.
 
-        Those of open transactions wait, too, and those behind them.
+        Messages of open transactions, and those behind them, are included.
         """
         end = self._offsets.high_watermarks.get(where, self._offsets.ends.get(where))
         mark = state.marks.get(where)
@@ -107,7 +107,7 @@ class RunMonitor:
         return None if end is None or at is None else max(0, end - at)
 
     def _note_open_transactions(self) -> None:
-        """Note since when partitions can't be read any further, though there are messages behind."""
+        """Record since when partitions can't be read any further, although there are more messages."""
         before, self._held = self._held, {}
         for where in self._inputs:
             end = self._offsets.ends.get(where)
@@ -124,12 +124,12 @@ class RunMonitor:
         return max(0, self._offsets.high_watermarks.get(where, end) - end), self._clock() - since
 
     def _lag(self, state: LogState) -> int:
-        """The messages that are known to wait."""
+        """The number of messages known to wait."""
         return sum(self._waiting(where, state) or 0 for where in self._inputs)
 
 
 class PartitionOwners:
-    """Whether every input partition has a worker: this run's own, or else, as the brokers say, another's."""
+    """Whether every input partition has a worker: this run's own or, according to the brokers, another's."""
 
     def __init__(self, plan: Plan, client: Admin, clock: Callable[[], float]) -> None:
         self._plan = plan
@@ -140,7 +140,7 @@ class PartitionOwners:
         self.all_owned = False
 
     def poll(self, inputs: Collection[Input], own: Collection[tuple[str, int]]) -> None:
-        """Take in an answer, and ask again when it is time, unless this run has all partitions."""
+        """Process an answer, and ask again when it is time, unless this run has all partitions."""
         wanted = set(inputs)
         if wanted <= set(own):
             self.all_owned, self._due = True, 0.0

@@ -1,4 +1,4 @@
-"""Keeps the workers and the mergers of a run going, and ends them in order."""
+"""Keeps the workers and mergers of a run going, and ends them in an orderly way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("streamgauge.kafka")
 
 _LOOK_SECONDS = 0.2
 _STOP_SECONDS = 20.0
-"""How long a program that exits waits for its runs to end in order."""
+"""How long a program that exits waits for its runs to end."""
 
 
 class Supervisor:
@@ -104,7 +104,7 @@ class Supervisor:
 
     @property
     def assigned(self) -> int:
-        """How many input partitions this run's own worker has now; 0 if workers are processes."""
+        """The number of input partitions of this run's own worker; 0 if workers are processes."""
         own = self._workers.own
         return 0 if own is None else len(own.assigned)
 
@@ -115,33 +115,32 @@ class Supervisor:
 
     @property
     def metrics_address(self) -> str | None:
-        """Where `/metrics`, `/health` and `/ready` are served, as ``host:port``; None if they are not.
+        """The address of `/metrics`, `/health` and `/ready`, as ``host:port``; None if they are not served.
 
-        They are until the run has ended; those of a run that failed until `wait` has raised its error.
+        They are served until the run has ended; those of a failed run until `wait` has raised its error.
         """
         return self._exposed.address
 
     def stop(self, timeout: float | None = STOP_SECONDS) -> None:
-        """Ask it to end in order: workers deliver what they hold, mergers fold it in. Returns at once.
+        """Request an orderly end: workers deliver what they hold, mergers fold it in. Returns immediately.
 
         It ends within `timeout` seconds, whatever brokers, callbacks and sinks do; None sets no limit. Closed
-        windows for which no time is left are handed over by the group's next run. If a callback has not
-        returned by then, or a broker hasn't answered, the run ends as if it had been killed: a warning names
-        what it left, and `delivery` says what is repeated. Raises `ValueError` for a `timeout` that
-        is no number of seconds.
+        windows for which no time is left are emitted by the group's next run. If a callback has not returned
+        or a broker has not answered by then, the run ends as if it had been killed: a warning names what it
+        left, and `delivery` determines what is repeated. Raises `ValueError` for an invalid `timeout`.
         """
         self._deadline.request(timeout)
         self._stop.set()
         self._wake.set()
 
     def scale(self, workers: int) -> None:
-        """Go on with so many workers: more join the group, or the last to come deliver and leave it.
+        """Change the number of workers: new ones join the group, or the newest ones deliver and leave it.
 
-        The group then assigns the partitions again, without a stop of those that stay where they are if it
-        does so cooperatively (``partition.assignment.strategy=cooperative-sticky``,
-        ``group.protocol=consumer``). A run that began with one worker keeps that one in this process. Returns
-        at once. Raises `ValueError` for less than one worker and for a decoder that other processes can't
-        import, `RunError` if the run has ended.
+        The group then reassigns partitions. If it does so cooperatively
+        (``partition.assignment.strategy=cooperative-sticky``, ``group.protocol=consumer``), partitions that
+        keep their worker are not interrupted. A run that began with one worker keeps that one in this
+        process. Returns immediately. Raises `ValueError` for less than one worker and for a decoder that
+        other processes can't import, `RunError` if the run has ended.
         """
         if self._stop.is_set() or not self.running:
             raise RunError("the run is ending or has ended; start it again with so many workers")
@@ -158,19 +157,19 @@ class Supervisor:
             raise self._errors[0]
 
     def _drained(self) -> None:
-        """Ask it to end, and mergers to take in all that was sent."""
+        """Stop it, and make mergers fold in everything that was sent."""
         self._draining.set()
         self.stop(None)
 
     def _state(self) -> tuple[State, str]:
-        """How it is, and the error that it failed with, if it did."""
+        """Its state, and the error that it failed with, if any."""
         going: State = "stopping" if self._deadline.requested else "running"
         state: State = "failed" if self._errors else going if self.running else "ended"
         plan = self.plans.first
         return state, without_secrets(in_words(self._errors[0]), plan.config) if self._errors else ""
 
     def _whole_health(self) -> Health:
-        """The health of all streams: what is missing is missing in one of them."""
+        """The health of all streams: unhealthy or not ready if one of them is."""
         healths = {name: own.health() for name, own in self._results.items()}
         wrong = [(name, own) for name, own in healths.items() if not (own.healthy and own.ready)]
         healthy = all(own.healthy for own in healths.values())
@@ -203,12 +202,12 @@ class Supervisor:
         return thread
 
     def _failed(self, error: BaseException) -> None:
-        """Note an error, unless the run has ended without the thread that it comes from."""
+        """Record an error, unless the run has ended without the thread that raises it."""
         if not self._done.is_set():
             self._errors.append(error)
 
     def _abandoned(self) -> None:
-        """End it when its program exits without having done so."""
+        """End the run when its program exits without having ended it."""
         self.stop(_STOP_SECONDS)
         self._done.wait(_STOP_SECONDS)
 
@@ -225,7 +224,7 @@ class Supervisor:
                 error = self._workers.replace_dead()
                 self._errors += [error] if error is not None else []
         if self._errors:
-            self._check_topics(self._topics.ask_and_wait)  # the end of a topic shows in many ways
+            self._check_topics(self._topics.ask_and_wait)  # a deleted topic causes many kinds of errors
         self._stop.set()
         self._errors += self._workers.end(self._deadline.left_for_workers)
         if self._working is not None and not _ended(self._working, self._deadline.left_for_workers):
@@ -257,7 +256,7 @@ class Supervisor:
         atexit.unregister(self._abandoned)
 
     def _remove(self) -> None:
-        """Remove what a run on its own has made."""
+        """Remove the topics and groups of a run without a group."""
         plans = self.plans.by_name.values()
         groups = [self.plans.first.group_id, *(plan.merger_group for plan in plans)]
         remove(self._admin, [plan.table_topic for plan in plans], groups)
@@ -278,7 +277,7 @@ class Supervisor:
                 self._topics.also(new_topics.ids)
         except TopicError as error:
             self._errors.insert(0, error)
-        # What only the log knows of was found by another process, or was deleted before this run.
+        # Topics known only from the log were found by another process, or deleted before this run.
         logged_topics = {topic for own in self._results.values() for topic in own.topics}
         self._topics.also(dict.fromkeys(logged_topics - self._known, ""), needed=False)
         for topic in self._topics.gone - self._gone:
@@ -289,7 +288,7 @@ class Supervisor:
 
 
 def _ended(thread: threading.Thread, seconds_left: Callable[[], float]) -> bool:
-    """Wait for a thread's end, while any seconds are left; a stop may set a limit meanwhile."""
+    """Wait for a thread's end while there are seconds left; a stop may set a limit meanwhile."""
     while thread.is_alive() and (left := seconds_left()) > 0:
         thread.join(min(left, _LOOK_SECONDS))
     return not thread.is_alive()

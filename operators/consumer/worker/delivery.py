@@ -1,7 +1,7 @@
-"""Deliver deltas and dead letters to Kafka with the input's offsets: in the ways that `RunOptions` names.
+"""Delivering deltas and dead letters to Kafka with the input's offsets, in the ways that `RunOptions` names.
 
-All of them try again while brokers are unreachable or coordinators load, and say so once. They give up only
-when they are being stopped; a later worker then reads again what was not delivered.
+All deliveries retry while brokers are unreachable or coordinators load, and log that once. They give up only
+when they are stopped; a later worker then rereads what was not delivered.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from ..log.messages import LARGEST
 _ANSWER_SECONDS = 10.0
 _PAUSE_SECONDS = 0.2
 _TRANSACTION_MS = 30_000
-"""How long a worker that dies within a transaction holds up readers. Transactions last milliseconds, but over
-a slow line their messages may take seconds; "transaction.timeout.ms" overrides this."""
+"""How long a run killed within a transaction blocks readers. Transactions last milliseconds, but over a
+slow line their messages may take seconds; "transaction.timeout.ms" overrides this."""
 
 
 class Delivery(Protocol):
-    """A way to deliver."""
+    """A way of delivering messages and positions."""
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
-        """Send messages and commit the input's places.
+        """Send messages and commit the input's positions.
 
         Raises `MembershipLost` if other members have the partitions by now, `Stopped`, and `KafkaException`
-        for errors that waiting won't mend.
+        for errors that can't be retried.
         """
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class AtLeastOnce:
-    """Send dead letters, then deltas, wait until all replicas have them, then commit the input's places.
+    """Send dead letters, then deltas, wait until all replicas have them, then commit the input's positions.
 
-    Each place says how far the table topic was. A successor that finds deltas beyond that knows they were
-    sent but not committed, and goes on after them; so the dead letters of a delta's range must be sent before
-    it. Effectively once is the same, under claims (`partition_recovery`).
+    Each commit records the end of the table topic. A successor that finds deltas beyond it knows that they
+    were sent but not committed, and continues after them; so the dead letters of a delta's range must be sent
+    before it. Effectively once works the same way, under claims (`partition_recovery`).
     """
 
     def __init__(
@@ -76,18 +76,18 @@ class AtLeastOnce:
             self._send([message for message in messages if message.topic == self._table_topic])
             self._commit(self._known(places))
         except BaseException:
-            # Nothing may be sent any more once a successor has looked for it.
+            # Nothing may be sent after a successor has looked for it.
             self.close()
             self._producer = Producer(self._config, logger=LIBRARY_LOG)
             raise
 
     def claim(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
-        """Commit places under new claims, then send word of these. Raises as `deliver` does."""
+        """Commit positions under new claims, then announce the claims. Raises as `deliver` does."""
         self._commit(places)
         self._send(messages)
 
     def _known(self, places: Mapping[Input, Places]) -> dict[Input, Places]:
-        """Places that say how far the table topic is, unless they say already from where it must be read."""
+        """Add the end of the table topic to positions, unless they already say where it must be read from."""
         log = tuple(self._log)
         return {
             where: {name: replace(place, log=place.log or log) for name, place in own.items()}
@@ -126,7 +126,7 @@ class AtLeastOnce:
                 self._membership.keep_alive()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._producer.purge()
         self._producer.flush(1.0)
         self._producer.close()
@@ -147,10 +147,10 @@ class AtLeastOnce:
 
 
 class AtMostOnce(AtLeastOnce):
-    """Commit the input's places, then send: what a worker that dies in between holds is lost.
+    """Commit the input's positions, then send: a worker that dies in between loses what it holds.
 
-    As long as it lives it tries again; mergers know a range that came twice. Rows that are sent on are tried
-    for ``delivery.timeout.ms``, by the library, which lets none of them come twice, and not again after that.
+    While it lives it retries; mergers detect a repeated range. Forwarded rows are retried by the library for
+    ``delivery.timeout.ms``, which prevents duplicates, and not again after that.
     """
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
@@ -173,30 +173,30 @@ class AtMostOnce(AtLeastOnce):
 
 
 class Positions(Protocol):
-    """How far the input was counted, kept in a consumer group (`group.membership`)."""
+    """The positions up to which the input was counted, stored in a consumer group (`group.membership`)."""
 
     group_id: str
 
     def offsets(self, places: Mapping[Input, Any]) -> Any:
-        """Places in the client library's form."""
+        """Positions in the client library's form."""
 
     def committed(self, places: Mapping[Input, Any], seconds: float) -> Mapping[Input, Mapping[str, Any]]:
         """What is committed of these inputs, by stream. Raises `KafkaException`."""
 
     def group_metadata(self) -> Any:
-        """The identity of the member; brokers refuse transactions of one that lost its membership."""
+        """The identity of the member; brokers refuse transactions of members that lost their membership."""
 
     def keep_alive(self) -> None:
         """Called while a delivery waits. Raises `MembershipLost`."""
 
 
 class ExactlyOnce:
-    """Messages and the input's places in one transaction.
+    """Messages and the input's positions in one transaction.
 
-    `transactional_id` is one that earlier producers may have had, which can commit nothing any more once this
-    one is `ready`; a new one by default. After a commit or an abort with an unknown outcome the producer is
-    thrown away: a new one with the same transactional id ends the transaction, and the group's committed
-    offsets show how.
+    `transactional_id` may have been used by earlier producers, which can't commit any more once this one is
+    `ready`; by default it is new. After a commit or an abort with an unknown outcome the producer is
+    discarded: a new one with the same transactional id ends the transaction, and the group's committed
+    offsets show the outcome.
     """
 
     def __init__(
@@ -210,13 +210,14 @@ class ExactlyOnce:
             **producer_config(config, LARGEST),
             "transactional.id": transactional_id or f"{membership.group_id}-{uuid.uuid4()}",
             "transaction.timeout.ms": config.get("transaction.timeout.ms", _TRANSACTION_MS),
-            # With the default, a producer that lost all brokers forgets them, its group's coordinator among
-            # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
+            # With the default, a producer that lost all brokers forgets them, including its group's
+            # coordinator, and then waits for that one in send_offsets_to_transaction for ever (librdkafka
+            # 2.16).
             "metadata.recovery.strategy": "none",
             "error_cb": self._note_fault,
         }
         self._on_error = config.get("error_cb")
-        # So one that lost all brokers is thrown away: they may come back at other addresses.
+        # So a producer that lost all brokers is discarded: they may return at other addresses.
         self._cut_off = False
         self._commit_seconds = int(self._config["transaction.timeout.ms"]) / 1000
         self._membership = membership
@@ -233,8 +234,8 @@ class ExactlyOnce:
             self._deliver(messages, places)
         except MembershipLost:
             if self._producer is None:
-                # Nobody learns the committed places of its partitions before its transaction has ended: a new
-                # producer ends it at once, a time-out much later.
+                # Brokers don't return the committed positions of its partitions before its transaction has
+                # ended: a new producer ends it at once, a timeout much later.
                 self._preparing = self._in_background(self._end_transaction)
             raise
 
@@ -245,7 +246,7 @@ class ExactlyOnce:
             faults = Faults(messages)
             try:
                 if self._producer is not None:
-                    self._producer.poll(0)  # serves the library's word of faults, and its log messages
+                    self._producer.poll(0)  # delivers the library's errors and log messages to callbacks
                 if self._cut_off:
                     self.close()
                 if self._producer is None:
@@ -277,7 +278,7 @@ class ExactlyOnce:
         waiting.done()
 
     def close(self) -> None:
-        """Throw the producer away; the next one, or a time-out, aborts a transaction that it left open."""
+        """Discard the producer; the next one, or a timeout, aborts a transaction that it left open."""
         self._needed.set()
         if self._producer is not None and not self._preparing.is_alive():
             self._producer.purge()
@@ -294,12 +295,12 @@ class ExactlyOnce:
         self._preparing.join()
 
     def _prepare(self) -> None:
-        # An error will come again, and be raised, when there is something to deliver.
+        # The error will recur, and be raised, when there is something to deliver.
         with suppress(KafkaException):
             self._producer = self._fresh()
 
     def _end_transaction(self) -> None:
-        """Prepare again and again, until it works or somebody else does so."""
+        """End the transaction, retrying until it works or another producer has ended it."""
         self._prepare()
         while self._producer is None and not self._needed.wait(_PAUSE_SECONDS):
             self._prepare()
@@ -333,7 +334,7 @@ class ExactlyOnce:
         producer.commit_transaction(self._commit_seconds)
 
     def _clear(self, error: KafkaError) -> None:
-        """Go back to a producer without a transaction, or to no producer."""
+        """Abort the transaction, or discard the producer."""
         if self._producer is None:
             return
         if not error.txn_requires_abort():

@@ -1,4 +1,4 @@
-"""Which of a worker's partitions are silent; each delta says so, and windows don't wait for them."""
+"""Which of a worker's partitions are silent; deltas report it, so that windows don't wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWER_SECONDS = 2.0
 
 
 class HighWatermarks:
-    """The ends of partitions, requested from the brokers once for all streams of a worker until `forget`."""
+    """The ends of partitions, requested once for all streams of a worker until `forget` is called."""
 
     def __init__(self, admin: Callable[[], Admin]) -> None:
         self._admin = admin
@@ -24,11 +24,11 @@ class HighWatermarks:
         self._answered = True
 
     def forget(self) -> None:
-        """Ask again from now on."""
+        """Request the ends again from now on."""
         self._known, self._answered = {}, True
 
     def of(self, inputs: list[Input]) -> dict[Input, int]:
-        """The offset after the last message of each, those of open transactions included; or no answer."""
+        """Each partition's end, messages of open transactions included; missing without an answer."""
         missing = [where for where in inputs if where not in self._known]
         if missing and self._answered:
             try:
@@ -41,9 +41,9 @@ class HighWatermarks:
 class IdleDetector:
     """Tracks the silence of a stream's partitions in a worker; `clock` must never go back.
 
-    A partition of a bounded run rests for good as soon as it is read to its end. Any other rests once it has
-    given no event time for the plan's `idle_seconds` and no message up to its high watermark is left, which
-    lies behind the messages of transactions that are still open.
+    In a bounded run, a partition is silent for good once it is read to its end. Otherwise it is silent once
+    it has had no event time for the plan's `idle_seconds` and no message is left before its high watermark,
+    which includes messages of transactions that are still open.
     """
 
     def __init__(self, plan: Plan, ends: HighWatermarks, clock: Callable[[], float]) -> None:
@@ -57,10 +57,10 @@ class IdleDetector:
         self._silences[where] = IdleTimer(self._clock())
 
     def update(self, intake: PartitionBuffer, positions: Mapping[Input, int], renew: bool) -> None:
-        """Note for each partition how long it has been silent.
+        """Record for each partition how long it has been silent.
 
-        `positions` are the next offsets to read, which may lie behind transactions' markers; empty if they
-        aren't known. For partitions that rest already it is noted again if `renew`.
+        `positions` are the next offsets to read, which may be past transaction markers; empty if unknown. For
+        partitions already recorded as silent, this is repeated only if `renew`.
         """
         now, states = self._clock(), dict[Input, PartitionState]()
         for where, own in intake.progress.items():

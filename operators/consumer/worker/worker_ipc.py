@@ -1,7 +1,7 @@
-"""What a worker process reports to its run while both live: its log, that it has loaded what it runs, its
-figures, the error it failed with.
+"""What a worker process reports to its run while both live: its log, that it has loaded, its figures, and the
+error it failed with.
 
-Each goes as a pair of its kind and its value, pickled, over the pipe that was the process's standard output.
+Each report is a pickled pair of kind and value, sent over the pipe that was the process's standard output.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class WorkerReporter:
         self._lock = threading.Lock()
 
     def log(self, record: logging.LogRecord) -> None:
-        """Hand on a record whose text is made already."""
+        """Send a log record whose message is already formatted."""
         fields = (*_PARTS, *(name for name in FIELDS if hasattr(record, name)))
         self._send("log", {name: getattr(record, name, None) for name in fields})
 
     def ready(self) -> None:
-        """Say that all is loaded and the worker can begin."""
+        """Report that everything is loaded and the worker can begin."""
         self._send("ready", None)
 
     def figures(self, figures: WorkFigures) -> None:
-        """Hand on what the worker did so far."""
+        """Send the worker's current figures."""
         self._send("figures", figures)
 
     def error(self, error: BaseException) -> None:
-        """Hand on what it failed with; its words, if it can't be pickled."""
+        """Send the error it failed with; only its message, if it can't be pickled."""
         try:
             data = pickle.dumps(error)
             pickle.loads(data)
@@ -53,26 +53,26 @@ class WorkerReporter:
         self._send("error", data)
 
     def _send(self, kind: Kind, value: Any) -> None:
-        # A run that died hears nothing; its worker finds out as its standard input closes.
+        # If the run has died nobody listens; the worker notices when its standard input closes.
         with self._lock, suppress(OSError):
             pickle.dump((kind, value), self._pipe)
             self._pipe.flush()
 
 
 class ReportingHandler(QueueHandler):
-    """Sends log records to the run, whose handlers write them as they write its own."""
+    """Sends log records to the run, whose handlers write them like the run's own."""
 
     def __init__(self, reporter: WorkerReporter) -> None:
         super().__init__(None)  # type: ignore[arg-type]
         self._reporter = reporter
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Called with a record that can be pickled."""
+        """Send a record that can be pickled."""
         self._reporter.log(record)
 
 
 class WorkerListener:
-    """The run's side: `run` hears a worker until its pipe ends; `figures` are the latest.
+    """The run's side: `run` reads a worker's reports until its pipe ends; `figures` are the latest.
 
     `ready` is called once the worker can begin.
     """
@@ -84,7 +84,7 @@ class WorkerListener:
         self._error: bytes | None = None
 
     def run(self) -> None:
-        """Hear it out."""
+        """Read reports until the pipe ends."""
         # A worker that is killed may end in the middle of a report.
         with self._pipe, suppress(EOFError, pickle.UnpicklingError):
             while True:

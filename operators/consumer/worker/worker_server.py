@@ -1,19 +1,19 @@
-"""Worker processes forked from one that has loaded what they run.
+"""Worker processes, forked from a server process that has loaded what they run.
 
-Loading it takes an interpreter more than a second, so that workers which each did so would take cores from
-each other at every start. Here one process loads, once for all runs of a program, and forks a worker whenever
-one is wanted, in milliseconds. What is loaded before a fork has no threads of its own but those that their
-libraries see through it (OpenBLAS, Arrow's allocator). Polars isn't among it, whose pool does not survive
-one; a worker loads that as it begins, which takes as long as a run needs to look up its topics: so its
-workers are forked before it does.
+Loading takes an interpreter more than a second, so workers that each loaded everything would compete for
+cores at every start. Here one process loads, once for all runs of a program, and forks a worker in
+milliseconds whenever one is needed. What is loaded before a fork has no threads of its own except those that
+their libraries handle across forks (OpenBLAS, Arrow's allocator). Polars is not among it, because its thread
+pool does not survive a fork. A worker loads Polars when it starts, which takes as long as a run needs to look
+up its topics, so a run forks its workers before it does that.
 
-The program holds one end of a socket and sends over it what is to be loaded and, for each worker, what is to
-be its standard input, output and error, and a pipe over which the server reports the process's id and, once
-it has ended, how. When the program closes its end or dies, the server ends with the last of its workers, who
-end by their own standard input; one that has had nothing to do for a minute ends, too.
+The program holds one end of a socket. Over it, it sends what to load and, for each worker, its standard
+input, output and error, and a pipe over which the server reports the process's id and, once it has ended, its
+exit status. When the program closes its end or dies, the server ends with the last of its workers, which end
+by their own standard input. A server that has been idle for a minute ends as well.
 
-A server can also listen on a socket with a name, on which other programs that the first one starts request
-processes (`ForkRequest`).
+A server can also listen on a named socket, on which other programs started by the first one request processes
+(`ForkRequest`).
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _END_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
 _LONGEST_REQUEST = 1 << 24
 _FORKS = sys.platform == "linux"
-"""Elsewhere the system's own libraries don't survive a fork."""
+"""On other systems, the system's own libraries don't survive a fork."""
 
 
 class WorkerServer:
-    """The program's side: starts workers, and the server when it is first needed, ``python -m module``.
+    """The program's side: starts workers, and the server when it is first needed, as ``python -m module``.
 
     The module's main calls `serve` with its first two arguments; further ones are `arguments`. A server has
-    the environment and the working directory that the program had then, and `variables` in its environment
-    besides; where these have changed, another one takes its place. One that has no worker and no request for
+    the environment and working directory that the program had at the time, and `variables` in addition to its
+    environment; if these have changed, another server replaces it. A server without workers and requests for
     `idle_seconds` ends, until it is needed again.
     """
 
@@ -87,9 +87,10 @@ class WorkerServer:
         return _FORKS
 
     def prepare(self, what: object, workers: int = 0) -> None:
-        """Have it load what workers will need, and answer at once; `what` is pickled for `serve`'s `load`.
+        """Load what workers will need, and return immediately; `what` is pickled for `serve`'s `load`.
 
-        So many workers begin to load what each loads by itself; `fork` gives them, or `release` ends them.
+        `workers` processes are started to load what each has to load itself; `fork` returns them, `release`
+        ends them.
         """
         with _pickled(what) as file:
             self._request(_PREPARE, [file.fileno()])
@@ -97,13 +98,13 @@ class WorkerServer:
             self._spares.append(self._fork_process())
 
     def prepare_running(self, what: object) -> None:
-        """As `prepare`, in the server that runs already, whatever has changed since; nothing without one."""
+        """Like `prepare`, but in a server that already runs, even if the environment has changed since."""
         with self._lock, suppress(OSError), _pickled(what) as file:
             if self._socket is not None:
                 self._send(_PREPARE, [file.fileno()])
 
     def fork(self) -> ForkedProcess:
-        """A new worker. It answers at once; the process is there as soon as the server has loaded."""
+        """A new worker. Returns immediately; the process exists as soon as the server has loaded."""
         with self._lock:
             self._forget_stale()
             while self._spares:
@@ -112,7 +113,7 @@ class WorkerServer:
         return self._fork_process()
 
     def release(self) -> None:
-        """End the workers that wait and are not needed after all."""
+        """End prepared workers that are not needed after all."""
         with self._lock:
             self._release()
 
@@ -135,7 +136,7 @@ class WorkerServer:
         return ForkedProcess(stdin, stdout, status)
 
     def end(self) -> None:
-        """End the server; it stays for workers that still run."""
+        """End the server; it continues while it has workers."""
         with self._lock:
             self._forget()
             for process in self._processes:
@@ -147,7 +148,7 @@ class WorkerServer:
             self._forget_stale()
             try:
                 self._send(request, descriptors)
-            except OSError:  # the server was killed, or ended
+            except OSError:  # the server was killed, or has ended
                 self._forget()
                 self._send(request, descriptors)
 
@@ -171,7 +172,7 @@ class WorkerServer:
         self._processes.append(process)
 
     def _forget_stale(self) -> None:
-        """Forget a server that has another environment, or another working directory."""
+        """Forget a server with another environment or working directory."""
         if self._setting != (setting := _setting()):
             self._forget()
             self._setting = setting
@@ -184,7 +185,7 @@ class WorkerServer:
 
 
 def _pickled(what: object) -> IO[bytes]:
-    """A file in memory for a server."""
+    """An in-memory file with a pickled object, for a server."""
     file = os.fdopen(os.memfd_create("prepared"), "wb")
     cloudpickle.dump(what, file)
     file.flush()
@@ -192,13 +193,13 @@ def _pickled(what: object) -> IO[bytes]:
 
 
 def _setting() -> tuple[Any, ...]:
-    """What a process takes over from the one that starts it; to a fork of this one no server belongs."""
+    """What a process inherits from its parent, and its process id: a fork of this process has no server."""
     place = Path().stat()
     return os.getpid(), place.st_dev, place.st_ino, environment()
 
 
 class ForkedProcess:
-    """A worker's process, with what `subprocess.Popen` has of it."""
+    """A worker's process, with part of the interface of `subprocess.Popen`."""
 
     def __init__(self, stdin: int, stdout: int, status: int) -> None:
         self.stdin, self.stdout = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
@@ -210,7 +211,7 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int:
-        """The process's id; waits until it is there. Raises `ChildProcessError` if it never will be."""
+        """The process's id; waits until it exists. Raises `ChildProcessError` if it never will."""
         with self._lock:
             self._read(None)
             if self._pid is None:
@@ -218,7 +219,7 @@ class ForkedProcess:
             return self._pid
 
     def poll(self) -> int | None:
-        """How it ended, as `Popen.poll` says it; None while it runs."""
+        """Its exit status, as in `Popen.poll`; None while it runs."""
         with self._lock:
             return self._ended(0.0)
 
@@ -231,13 +232,13 @@ class ForkedProcess:
         return code
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill it."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def _ended(self, timeout: float | None) -> int | None:
-        """The exit code, if it comes within so many seconds."""
+        """The exit code, if it arrives within `timeout` seconds."""
         if self._code is None:
             deadline = None if timeout is None else time.monotonic() + timeout
             if self._pid is None:
@@ -258,11 +259,11 @@ class ForkedProcess:
             self._pid = self._number(timeout)
 
     def _number(self, timeout: float | None) -> int | None:
-        """The next number from the server; None if none comes in time, or ever."""
+        """The next number from the server; None if none arrives in time, or ever."""
         if self._closed or not select.select([self._status], [], [], timeout)[0]:
             return None
         data = self._status.read(_NUMBER.size)
-        if len(data) < _NUMBER.size:  # the server was killed, and what it would have reported nobody knows
+        if len(data) < _NUMBER.size:  # the server was killed before it could report
             self._closed = True
             return None
         return int(_NUMBER.unpack(data)[0])
@@ -278,7 +279,7 @@ def _is_alive(pid: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """What another program requests to be a process: how ``python`` was started there."""
+    """Another program's request for a process: how ``python`` was started there."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
@@ -296,11 +297,11 @@ def serve(
     name: str | None = None,
     accepts: Callable[[ForkRequest], bool] = lambda request: True,
 ) -> ForkRequest | None:
-    """The server's side, over the socket of this number: in each forked process what requested it.
+    """Run the server's side, over the socket with this number; returns the request in each forked process.
 
-    At its end, None. `load` is called with None once, and with whatever a program prepares. It must start no
-    thread that a forked process would miss. Other programs' requests come to the Unix socket `name`; those
-    that it doesn't accept are told so.
+    Returns None when the server ends. `load` is called with None once, and with whatever a program prepares.
+    It must not start threads that a forked process would miss. Other programs' requests arrive on the Unix
+    socket `name`; rejected ones are answered.
     """
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # it ends with the program
@@ -312,7 +313,7 @@ def serve(
 
 
 def _listening(name: str) -> socket.socket:
-    """A socket that has its name once requests to it wait for an answer; one that had it loses it."""
+    """A socket that takes over the name and queues requests; a previous socket loses the name."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{name}.part")
     listener.listen(socket.SOMAXCONN)
@@ -321,12 +322,13 @@ def _listening(name: str) -> socket.socket:
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library give back to the system only what it has very much of.
+    """Make the C library return only very large free memory to the system.
 
-    Batches of some MB a column come one after another, for which it would else ask again each time, and the
-    system clear it first. For the workers alone: the program's own memory isn't ours to manage.
+    Batches with some MB per column follow one another; otherwise the library would request memory for
+    each, and the system would clear it first. This is for workers only: the program's own memory isn't ours
+    to manage.
     """
-    with suppress(OSError, AttributeError):  # another C library
+    with suppress(OSError, AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, 32 << 20)
         mallopt(_TRIM_THRESHOLD, 64 << 20)
@@ -354,7 +356,7 @@ class _Server:
         signal.set_wakeup_fd(self._woken)
 
     def run(self) -> ForkRequest | None:
-        """Fork until the program closes its end and the last worker has ended; a request in each worker."""
+        """Fork until the program closes its end and all workers have ended; returns requests in workers."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(self._wake, selectors.EVENT_READ)
@@ -364,7 +366,7 @@ class _Server:
             while open_ or self._statuses:
                 ready = selector.select(None if self._statuses else self._idle_seconds)
                 if not ready:
-                    # Who sends from now on starts another server; what was sent before is still here.
+                    # Later senders start another server; earlier requests are still queued here.
                     self._control.shutdown(socket.SHUT_RD)
                 for key, _ in ready:
                     if key.fileobj == self._wake:
@@ -389,9 +391,9 @@ class _Server:
         return None
 
     def _answered(self, listener: socket.socket) -> ForkRequest | None:
-        """Fork a process for another program that asks, if what it asks for is accepted; that, in it."""
+        """Fork a process for another program's request, if accepted; returns the request in that process."""
         descriptors: list[int] = []
-        with suppress(Exception), listener.accept()[0] as client:  # who sends nothing of use hears nothing
+        with suppress(Exception), listener.accept()[0] as client:  # malformed requests get no answer
             client.settimeout(_REQUEST_SECONDS)
             size, descriptors, _, _ = socket.recv_fds(client, _NUMBER.size, 3)
             with client.makefile("rb") as file:
@@ -415,14 +417,14 @@ class _Server:
             raise
 
     def _prepare(self, descriptor: int) -> None:
-        with open(descriptor, "rb") as file, suppress(Exception):  # workers meet the same, and say so
+        with open(descriptor, "rb") as file, suppress(Exception):  # workers get the same error, and report it
             file.seek(0)
             self._load(pickle.load(file))
         gc.freeze()
 
     def _forked(self, stdin: int, stdout: int, status: int, stderr: int) -> bool:
         with warnings.catch_warnings():
-            # Newer versions of Python warn of any thread; those that are here see a fork through.
+            # Newer versions of Python warn of any thread; the threads here survive a fork.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
@@ -446,7 +448,7 @@ class _Server:
         for descriptor in (stdin, stdout, stderr, self._wake, self._woken, *self._statuses.values()):
             os.close(descriptor)
         if (numpy := sys.modules.get("numpy")) is not None:
-            numpy.random.seed()  # or all workers would draw alike
+            numpy.random.seed()  # or all workers would draw the same numbers
 
     def _report_ends(self) -> None:
         while self._statuses:

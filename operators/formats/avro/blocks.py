@@ -1,6 +1,6 @@
-"""How large the blocks of an Avro container file are when they are unpacked, found out before they are.
+"""Checks the uncompressed size of the blocks of an Avro container file before they are decompressed.
 
-A few kilobytes of zeros, well packed, are gigabytes: one such message must not take a worker's memory.
+A few kilobytes of compressed zeros can become gigabytes: one such message must not exhaust a worker's memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..per_message import Misread
 from ..reasons import Reason
 
 LARGEST = 1 << 28
-"""The bytes that a message's blocks may have unpacked, 256 MB."""
+"""The largest total uncompressed size of a message's blocks, 256 MB."""
 
 _HEADER = {
     "type": "record",
@@ -36,10 +36,10 @@ _UNPACKING: dict[bytes, Callable[[], Any]] = {
 
 
 def check_blocks(data: memoryview, largest: int = LARGEST) -> None:
-    """Raise `Misread` for a container file whose blocks would be too large; its other faults stay unseen."""
+    """Raise `Misread` for a container file whose blocks would be too large; ignores its other faults."""
     try:
         left = _left(data, largest)
-    except Exception:  # fastavro says what is wrong, and where
+    except Exception:  # fastavro reports what is wrong, and where
         return
     if left < 0:
         kind = "not an Avro container file to be read"
@@ -47,7 +47,7 @@ def check_blocks(data: memoryview, largest: int = LARGEST) -> None:
 
 
 def _left(data: memoryview, left: int) -> int:
-    """What the blocks leave of so many bytes; less than 0 if they have more."""
+    """The bytes that remain of `left` after the blocks; negative if they have more."""
     import fastavro
 
     file, read = BytesIO(data), cast(Any, fastavro.schemaless_reader)
@@ -61,7 +61,7 @@ def _left(data: memoryview, left: int) -> int:
 
 
 def _unpacked(codec: bytes, block: bytes, most: int) -> int:
-    """The size of a block when it is unpacked, as far as `most`."""
+    """The uncompressed size of a block, up to `most`."""
     if codec == b"snappy":
         return _varint(block)
     if codec not in _UNPACKING:
@@ -70,7 +70,7 @@ def _unpacked(codec: bytes, block: bytes, most: int) -> int:
 
 
 def _varint(block: bytes) -> int:
-    """The size that a block of Snappy says it has."""
+    """The size that a Snappy block declares."""
     size = 0
     for at, byte in enumerate(block[:5]):
         size |= (byte & 127) << 7 * at

@@ -1,4 +1,4 @@
-"""Rows to Avro messages: plain, or in Confluent's wire format under a schema of a registry."""
+"""Encoding rows as Avro messages: plain, or in Confluent's wire format with a registry's schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .schema import load
 
 @dataclass(frozen=True)
 class AsAvro:
-    """See `as_avro`. `frame` is what stands before each value."""
+    """See `as_avro`. `frame` is the prefix of each value."""
 
     schema: str
     frame: bytes = b""

@@ -1,8 +1,8 @@
-"""One writer's schema made ready: to values by fastavro, guarded against bytes that would end it.
+"""A reader for one writer's schema: decodes values with fastavro, protected against malicious bytes.
 
-fastavro's compiled reader recurses in C, so that a message of a schema within itself could overflow the
-stack: such schemas are read by its Python twin, which raises. Values that take no bytes could be claimed in
-any number by a few bytes: lists of them are refused.
+fastavro's compiled reader recurses in C, so a message with a recursive schema could overflow the stack: such
+schemas are read by its Python version, which raises. A few bytes could claim any number of values that take
+no bytes, so lists of them are refused.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .schema import Names, for_reading, kind_of, load, other_times, takes_no_byt
 Loaded = tuple[Any, Names]
 
 _LONGEST = 300
-"""The characters of an error in a reason."""
+"""The number of characters of an error in a reason."""
 
 
 def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Read:
-    """Reads messages of `writer`'s schema into values of `reader`'s, from their byte `begin` on.
+    """A reader of messages with `writer`'s schema into values of `reader`'s, starting at byte `begin`.
 
-    `tagged`: named types within unions come with their names. Raises `Misread` for schemas that no message
-    can be read by.
+    `tagged`: named types within unions come with their names. Raises `Misread` for schemas with which no
+    message can be read.
     """
     reads = _library(writer).schemaless_reader
     times = other_times(*writer, *reader, frozenset())
@@ -51,9 +51,9 @@ def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Rea
 
 
 def container_reading(reader: Loaded | None, tagged: bool) -> Read:
-    """Reads object container files, whose schema is within, into lists of values.
+    """A reader of object container files, which contain their schema, into lists of values.
 
-    They are of `reader`'s schema or, without one, of each file's own.
+    Values have `reader`'s schema or, without one, each file's own.
     """
     wanted = None if reader is None else _parsed(reader[0])
     known: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def container_reading(reader: Loaded | None, tagged: bool) -> Read:
 
 
 def _library(writer: Loaded) -> Any:
-    """fastavro's reader, compiled or not. Raises `Misread` for lists of what takes no bytes."""
+    """fastavro's reader, compiled or not. Raises `Misread` for lists of values without bytes."""
     import fastavro
     from fastavro import _read_py
 

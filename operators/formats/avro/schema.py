@@ -1,7 +1,7 @@
-"""Avro's schemas: what columns they make, and how they are given to fastavro.
+"""Avro schemas: the columns that they describe, and their form for fastavro.
 
-Times are read as the integers that they are in Avro, which is faster than Python's points in time and knows
-the year 12000, too; Arrow's types give them their meaning. Decimals are read by fastavro.
+Times are read as the integers that Avro stores, which is faster than Python's datetimes and also works for
+the year 12000; Arrow's types give them their meaning. Decimals are read by fastavro.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 ROOT = "value"
-"""The column of a schema that is not a record."""
+"""The column for a schema that is not a record."""
 
 _PLAIN: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -45,10 +45,10 @@ Names = dict[str, Any]
 
 
 def load(given: Any, references: Iterable[Any] = ()) -> tuple[Any, Names]:
-    """A schema with all names in full, each type written out where it is first used, and its named types.
+    """A schema with full names, each type defined where it is first used, and its named types.
 
-    `given` is JSON text or what that holds; `references` are schemas whose names it uses, in order. Raises
-    `ValueError` for what is not a schema of Avro.
+    `given` is JSON text or its parsed value; `references` are schemas whose names it uses, in order. Raises
+    `ValueError` for anything but an Avro schema.
     """
     from fastavro import parse_schema
     from fastavro.schema import SchemaParseException, UnknownType
@@ -76,7 +76,7 @@ def _read(given: Any) -> Any:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without the marks that fastavro leaves in it, and without words for readers."""
+    """A schema without fastavro's marks and without documentation."""
     if isinstance(node, Mapping):
         members = {key: value if key == "default" else _bare(value) for key, value in node.items()}
         return {key: value for key, value in members.items() if key != "doc" and not key.startswith("__")}
@@ -91,17 +91,17 @@ def kind_of(node: Any) -> str:
 
 
 def resolved(node: Any, names: Names) -> Any:
-    """The node itself, or the named type whose name it is."""
+    """The node itself, or the named type that it refers to."""
     return names[node] if isinstance(node, str) and node in names else node
 
 
 def branches(node: Any) -> list[Any]:
-    """The types of a union but for null; of anything else the node itself."""
+    """The types of a union except null; for anything else the node itself."""
     return [one for one in node if kind_of(one) != "null"] if isinstance(node, list) else [node]
 
 
 def single(node: Any) -> Any | None:
-    """The type of a union of one type or null, or of two numbers the widest; None for other unions."""
+    """The type of a union of one type and null, or the wider of two numbers; None for other unions."""
     types = branches(node)
     kinds = {kind_of(one) for one in types}
     for both, wide in (({"int", "long"}, "long"), ({"float", "double"}, "double")):
@@ -111,7 +111,7 @@ def single(node: Any) -> Any | None:
 
 
 def branch_name(node: Any) -> str:
-    """The name under which a union's branch is a field."""
+    """The name of the field for a union's branch."""
     return node["name"].rpartition(".")[2] if isinstance(node, Mapping) and "name" in node else kind_of(node)
 
 
@@ -159,9 +159,9 @@ def _leaf(node: Any, kind: str, path: str) -> pa.DataType:
 
 
 def for_reading(node: Any, times: bool = False) -> Any:
-    """The schema without the logical types that are read as the numbers and texts that they are.
+    """The schema without the logical types that are read as plain numbers and strings.
 
-    Decimals stay, and with `times` points in time, too.
+    Decimals stay, and with `times` so do timestamps.
     """
     if isinstance(node, Mapping):
         apart = ("default", "symbols")
@@ -175,7 +175,7 @@ def for_reading(node: Any, times: bool = False) -> Any:
 
 
 def other_times(writer: Any, writers: Names, reader: Any, readers: Names, seen: frozenset[str]) -> bool:
-    """Whether some time was written in another unit than the reader's: millis, say, for micros."""
+    """Whether a time was written in another unit than the reader's, such as millis instead of micros."""
     writer, reader = resolved(writer, writers), resolved(reader, readers)
     for one in branches(writer) if isinstance(writer, list) else ():
         if other_times(one, writers, reader, readers, seen):
@@ -201,7 +201,7 @@ def other_times(writer: Any, writers: Names, reader: Any, readers: Names, seen: 
 
 
 def walk(node: Any, names: Names, within: frozenset[str] = frozenset()) -> Iterator[tuple[Any, bool]]:
-    """All nodes of a schema, each with whether it is a record within itself, which ends the way down."""
+    """All nodes of a schema, each with whether it is a recursive record, at which the descent ends."""
     node = resolved(node, names)
     again = isinstance(node, Mapping) and node.get("name") in within
     yield node, again
@@ -221,7 +221,7 @@ def walk(node: Any, names: Names, within: frozenset[str] = frozenset()) -> Itera
 
 
 def takes_no_bytes(node: Any, names: Names, within: frozenset[str] = frozenset()) -> bool:
-    """Whether a value takes no byte at all, so that a message may claim to hold any number of them."""
+    """Whether a value takes no bytes, so that a message may claim to have any number of them."""
     node = resolved(node, names)
     kind = kind_of(node)
     if kind in ("record", "error"):
@@ -233,7 +233,7 @@ def takes_no_bytes(node: Any, names: Names, within: frozenset[str] = frozenset()
 
 
 def whole(node: Any, names: Names, seen: set[str]) -> Any:
-    """A schema in which each named type is written out where it is first used."""
+    """A schema in which each named type is defined where it is first used."""
     if isinstance(node, str):
         if node not in names or node in seen:
             return node

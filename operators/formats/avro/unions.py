@@ -1,7 +1,7 @@
-"""Unions of several types, which fastavro gives as bare values: put into a struct with a field for each type.
+"""Unions of several types, which fastavro returns as bare values: put into a struct with a field per type.
 
-On request, fastavro names the type of a record, enum or fixed within any union, by a pair; the others show by
-their Python type which of a union's types they are.
+On request, fastavro returns the type name of a record, enum or fixed within any union in a pair; for other
+types, the Python type shows which of a union's types a value has.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KINDS = {
 
 
 def has_choices(root: Any, names: Names) -> bool:
-    """Whether a schema has a union of more than one type beside null."""
+    """Whether a schema has a union of more than one type besides null."""
     return any(
         isinstance(node, list) and single(node) is None and branches(node) for node, _ in walk(root, names)
     )
 
 
 def shaping(loaded: tuple[Any, Names], needed: bool) -> Shape | None:
-    """What makes values as fastavro gives them fit their Arrow types; None if they do already."""
+    """A function that adapts fastavro's values to their Arrow types; None if they fit already."""
     return _shape(*loaded) if needed else None
 
 
@@ -55,7 +55,7 @@ def _shape(node: Any, names: Names) -> Shape | None:
 
 
 def _bare(value: Any) -> Any:
-    """A value without the name of its type."""
+    """A value without its type's name."""
     return value[1] if type(value) is tuple else value
 
 

@@ -1,4 +1,4 @@
-"""The JSON kernel's output as Arrow columns: views become strings without a copy, and strings times."""
+"""The JSON kernel's output as Arrow columns: strings without a copy, and times parsed from strings."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _NUMBER = re.compile(rb"-?[0-9.eE+-]+")
 
 
 class Columns:
-    """A parsed batch. `rows` are the good messages; each of `refused` holds a message's number, the reason,
-    the place of the fault and the node. `late` maps the number of a good row to a reason if a value turns out
-    wrong only when `column` converts it to a time or a double.
+    """A parsed batch. `rows` are the good messages; each of `refused` has a message's number, the reason, the
+    position of the fault and the node. `late` maps the number of a good row to a reason if a value turns out
+    to be invalid only when `column` converts it to a time or a double.
     """
 
     def __init__(self, layout: Layout, messages: Messages) -> None:
@@ -47,7 +47,7 @@ class Columns:
         self._layout = layout
         self._nodes = layout.nodes
         self._lines = messages.lines
-        # The operating system provides memory only for what is filled.
+        # The operating system provides memory only for the parts that are written.
         self._present = np.zeros((nodes, n), np.uint8)
         self._views = np.zeros((layout.strings, n, 2), np.int64)
         self._numbers = np.zeros((layout.numbers, n), np.int64)
@@ -98,7 +98,7 @@ class Columns:
                 row[VALUES] = cells[node.slot].ctypes.data
 
     def column(self, at: int) -> pa.Array:
-        """The column of a node."""
+        """The column for a node."""
         node = self._nodes[at]
         present = self._present[at, : self._good]
         if node.is_list:
@@ -149,7 +149,7 @@ class Columns:
         return pa.Array.from_buffers(arrow, len(views), buffers, null_count=nulls)
 
     def _read_late(self, node: Node, numbers: np.ndarray, present: np.ndarray, rows: np.ndarray) -> None:
-        """Read, with Python, doubles that have too many digits, or are too large, to be rounded simply."""
+        """Parse, with Python, doubles with too many digits, or too large, for simple rounding."""
         late = np.flatnonzero(present == LATER)
         text = memoryview(self._lines)  # type: ignore[arg-type]
         for i, at in zip(late.tolist(), numbers[late].tolist()):
@@ -166,7 +166,7 @@ class Columns:
         return self._layout.path(self._nodes.index(node))
 
     def _finished(self, node: Node, dtype: Any, column: pa.Array) -> pa.Array:
-        """Cast to the type that was requested: narrower numbers, times."""
+        """Cast to the requested type: narrower numbers, times."""
         if dtype in (pl.String, pl.Binary, pl.Int64, pl.UInt64, pl.Float64, pl.Boolean):
             return column
         series = pl.from_arrow(column)

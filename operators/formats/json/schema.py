@@ -1,4 +1,4 @@
-"""A schema of Polars types as flat tables in which the JSON kernel looks up names."""
+"""A schema of Polars types as flat tables for the JSON kernel's look-ups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ....sketches.core.lazy import np, pl
 
 STRUCT, STRING, RAW, INT, UINT, DOUBLE, BOOL = range(7)
-"""What the kernel makes of a field. It takes times as strings; RAW is the JSON text of any value."""
+"""What the kernel produces for a field. It reads times as strings; RAW is the JSON text of any value."""
 
 GOOD, TOMBSTONE, EMPTY, NOT_JSON, NO_OBJECT, NOT_UNICODE, OTHER_TYPE, OUT_OF_RANGE, FRACTION = range(9)
 """Why a message is refused."""
@@ -43,7 +43,7 @@ def _ranges() -> dict[Any, tuple[int, int]]:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A field of the schema; node 0 is the whole. `slot` is its row in the arrays of its kind."""
+    """A field of the schema; node 0 is the whole object. `slot` is its row in the arrays of its kind."""
 
     name: str
     dtype: pl.DataType
@@ -54,12 +54,12 @@ class Node:
     last: int = 0
 
 
-# The words of a node in the kernel's table. An object's fields stand side by side at CHILDREN (their nodes'
+# The words of a node in the kernel's table. An object's fields are adjacent at CHILDREN (their nodes'
 # numbers); a node's descendants are those after it up to LAST. WORD is the first eight bytes of its NAME; up
-# to 16 bytes of the member's beginning as it mostly is, `"name":`, are in TEXT_0 and TEXT_1, what of these
-# words counts in MASK_0 and MASK_1, their length in TEXT_LENGTH (0 if it is longer).
+# to 16 bytes of the member's usual beginning, `"name":`, are in TEXT_0 and TEXT_1, MASK_0 and MASK_1 select
+# the significant bytes of these words, and TEXT_LENGTH is their length (0 if it is longer).
 # The cells of a row are at PRESENT (a byte) and VALUES (a word, or two for a string); a list's elements at
-# POOL and POOL_PRESENT likewise, from the row's word at STARTS to that at ENDS. TOP is a pool's fill.
+# POOL and POOL_PRESENT likewise, from the row's word at STARTS to that at ENDS. TOP is a pool's fill level.
 KIND, IS_LIST, LOW, HIGH, CHILDREN, COUNT, LAST, NAME, NAME_LENGTH, WORD = range(10)
 PRESENT, VALUES, STARTS, ENDS, POOL, POOL_PRESENT, TOP, SAVED_TOP = range(10, 18)
 TEXT_LENGTH, TEXT_0, TEXT_1, MASK_0, MASK_1 = range(18, 23)
@@ -68,8 +68,8 @@ WORDS = 23
 
 @dataclass(frozen=True)
 class Layout:
-    """A schema made ready: its nodes, depth first, their table for the kernel without the addresses of cells,
-    and how many slots each sort of column needs. The table points into `names` and `children`.
+    """A compiled schema: its nodes, depth first, their table for the kernel without the addresses of cells,
+    and the number of slots for each kind of column. The table points into `names` and `children`.
     """
 
     nodes: list[Node]

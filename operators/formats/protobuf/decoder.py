@@ -1,6 +1,6 @@
 """Protobuf messages as columns: plain, and in Confluent's wire format.
 
-Protobuf's own library reads each message; Arrow makes columns of the chosen fields.
+Protobuf's own library reads each message; Arrow builds columns of the chosen fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .fields import along, arrow_type, description, fields_of, is_nested, requir
 from .files import Files, compiled, files_of, message_class, name_at, names_in, ordered
 
 _DEEPEST = 32
-"""Messages within messages that a wire format's indexes may lead through."""
+"""The maximum nesting of messages that a wire format's indexes may lead through."""
 
 
 def protobuf(
@@ -39,26 +39,27 @@ def protobuf(
     """A decoder of Protobuf messages into columns.
 
     `message` is a generated class; or the full name of a message in `schema`, which is a `FileDescriptorSet`,
-    its bytes, or the text of a .proto file (compiled once, where the stream is defined; that needs
-    ``grpcio-tools`` or ``protoc``). A name may be left out if the schema has one message only.
+    its bytes, or the text of a .proto file (compiled once, when the stream is defined; this needs
+    ``grpcio-tools`` or ``protoc``). You may omit the name if the schema has only one message.
 
-    By itself, messages have nothing before them. With a `registry`, its URL or the settings of
-    confluent-kafka's `SchemaRegistryClient`, they are in Confluent's wire format: each names a schema and a
-    message of it, and those that are another message are refused. Without a class and a schema, the latest of
-    the `subject` is used.
+    By default, messages have no prefix. With a `registry` (its URL, or the settings of confluent-kafka's
+    `SchemaRegistryClient`), they are in Confluent's wire format: each names a schema and one of its messages,
+    and any other message is refused. Without a class and a schema, the latest schema of the `subject` is
+    used.
 
     `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
     "actor.id"}``. Without it there is a column for each field.
 
-    Fields that the description doesn't know are ignored, as Protobuf has it. A field that says whether it is
-    there (``optional``, in a ``oneof``, a message) is null where it isn't; others have their default. Enums
-    are strings, numbers without a name as digits; repeated fields are lists, maps lists of structs of ``key``
-    and ``value``, messages structs; ``google.protobuf.Timestamp`` is a Datetime and ``Duration`` a Duration,
-    both to the microsecond, wrappers are what they wrap, ``Struct`` and ``Value`` JSON text.
+    Fields that the description doesn't know are ignored, as usual in Protobuf. A field whose presence is
+    recorded (``optional``, in a ``oneof``, a message) is null if it is absent; other absent fields have their
+    default. Enums become strings (numbers without a name become digits), repeated fields become lists, maps
+    become lists of structs of ``key`` and ``value``, and messages become structs.
+    ``google.protobuf.Timestamp`` becomes a Datetime and ``Duration`` a Duration, both to the microsecond;
+    wrappers become the wrapped value, ``Struct`` and ``Value`` become JSON text.
 
     A message that can't be read is refused; if the registry can't be reached, the run waits. Raises
-    `TypeError` for types that no column can have and `ValueError` for a description, a path or settings that
-    are wrong.
+    `TypeError` for types that no column can have, and `ValueError` for an invalid description, path or
+    setting.
 
     >>> from google.protobuf.wrappers_pb2 import StringValue
     >>> import streamgauge as sg
@@ -81,7 +82,7 @@ def protobuf(
 
 @dataclass(frozen=True)
 class Protobuf:
-    """A `Decoder` of Protobuf; made by `protobuf`. `files` describe the message called `name`."""
+    """A `Decoder` of Protobuf, created by `protobuf`. `files` describe the message called `name`."""
 
     files: Files
     name: str
@@ -101,7 +102,7 @@ class Protobuf:
         return dict(self._frame(self._build([])).schema)
 
     def definition(self) -> dict[str, Any]:
-        """What it reads and how, without where the registry is."""
+        """What it reads and how, without the registry's address."""
         descriptor = self._class.DESCRIPTOR
         fields = {}
         for column, path in self.paths:
@@ -125,7 +126,7 @@ class Protobuf:
         descriptor = self._class.DESCRIPTOR
         columns = {}
         for column, path in self.paths:
-            # The type first: it raises for what has no end.
+            # The type first: it raises for recursive messages.
             kind = arrow_type(_along(descriptor, path)[-1], ".".join(path), (descriptor.full_name,))
             columns[column] = (along(descriptor, path), kind)
         return columns
@@ -163,7 +164,7 @@ class Protobuf:
         return {}
 
     def _framed(self, number: int) -> Read:
-        """How messages of a schema's id are read."""
+        """The reader for messages with a schema id."""
         assert self.registry is not None
         if number < 0:
             return unframed
@@ -208,7 +209,7 @@ def _indexes(data: memoryview) -> tuple[tuple[int, ...], int]:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """A zigzag integer, and where it ends."""
+    """A zigzag integer, and its end."""
     value = shift = 0
     for end in range(at, min(at + 5, len(data))):
         value |= (data[end] & 127) << shift
@@ -258,7 +259,7 @@ def _registered(registry: Registry, registered: Any) -> Files:
         files = {name: base64.b64decode(text, validate=True) for name, text in texts.items()}
         last = base64.b64decode(own, validate=True)
     except binascii.Error:
-        # Not every registry gives descriptors; the text that others give has to be compiled.
+        # Not every registry returns descriptors; text from the others has to be compiled.
         return compiled("registered.proto", {**texts, "registered.proto": own})
     try:
         return ordered(_renamed({**files, "registered.proto": last}))
@@ -289,7 +290,7 @@ def _along(descriptor: Any, path: Path) -> list[Any]:
 
 
 def _check(descriptor: Any, path: Path) -> list[str] | None:
-    """None if a path leads to a field, else the names that there are where it goes wrong."""
+    """None if a path leads to a field, otherwise the available names where it goes wrong."""
     for at, name in enumerate(path):
         known = fields_of(descriptor)
         if name not in known:

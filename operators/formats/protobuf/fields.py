@@ -1,4 +1,4 @@
-"""What Protobuf's fields are as columns: their Arrow types, and how values are read from messages."""
+"""Protobuf's fields as columns: their Arrow types, and reading values from messages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def is_map(field: Any) -> bool:
 
 
 def is_nested(field: Any) -> bool:
-    """Whether a path may go on below a field: it is one message with fields of its own."""
+    """Whether a path may continue below a field: it is a single message with fields of its own."""
     kind = field.message_type
     return kind is not None and not is_repeated(field) and not _is_value(kind)
 
@@ -67,7 +67,7 @@ def _is_value(kind: Any) -> bool:
 
 
 def arrow_type(field: Any, path: str, within: tuple[str, ...] = ()) -> pa.DataType:
-    """The Arrow type of a field's column. Raises `TypeError` for a message within itself."""
+    """The Arrow type of a field's column. Raises `TypeError` for a recursive message."""
     if is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         return pa.map_(arrow_type(key, path, within), arrow_type(value, path, within))
@@ -97,7 +97,7 @@ def _type_of_one(field: Any, path: str, within: tuple[str, ...]) -> pa.DataType:
 
 
 def getting(field: Any) -> Get:
-    """Takes a field's value out of a message, as Arrow takes it; None where it has none."""
+    """A function that returns a field's value from a message, in Arrow's form; None if it is absent."""
     name, one = field.name, _value(field)
     if is_map(field):
         value = _value(field.message_type.fields_by_name["value"])
@@ -120,7 +120,7 @@ def getting(field: Any) -> Get:
 
 
 def _value(field: Any) -> Get | None:
-    """What makes one value of a field fit its Arrow type; None if it does already."""
+    """A function that converts a single value of a field to its Arrow type; None if it fits already."""
     kind = field.message_type
     if field.type == _ENUM:
         names = {value.number: value.name for value in reversed(field.enum_type.values)}
@@ -142,12 +142,12 @@ def _value(field: Any) -> Get | None:
 
 
 def _timestamp(value: Any) -> int:
-    """Microseconds since 1970; finer ones are cut off."""
+    """Microseconds since 1970; finer digits are truncated."""
     return value.seconds * 1_000_000 + value.nanos // 1_000
 
 
 def along(descriptor: Any, path: tuple[str, ...]) -> Get:
-    """Takes the value at a path; None where a message on the way isn't there."""
+    """A function that returns the value at a path; None if a message on the way is absent."""
     field = fields_of(descriptor)[path[0]]
     if len(path) == 1:
         return getting(field)
@@ -156,7 +156,7 @@ def along(descriptor: Any, path: tuple[str, ...]) -> Get:
 
 
 def description(field: Any) -> Any:
-    """What decides a field's values, as JSON: its number and type, an enum's names, a message's fields."""
+    """What determines a field's values, as JSON: its number and type, an enum's names, a message's fields."""
     parts: list[Any] = [field.number, field.type, "repeated" if is_repeated(field) else "one"]
     if field.enum_type is not None:
         parts.append({value.name: value.number for value in field.enum_type.values})
@@ -166,7 +166,7 @@ def description(field: Any) -> Any:
 
 
 def required(descriptor: Any, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether a message, or one within it, has fields that must be there."""
+    """Whether a message, or one within it, has required fields."""
     if descriptor.full_name in seen:
         return False
     inner = seen | {descriptor.full_name}

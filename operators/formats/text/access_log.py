@@ -1,4 +1,4 @@
-"""Lines of web servers' access logs as columns: Apache's common and combined format, nginx's, Traefik's."""
+"""Web servers' access logs as columns: Apache's common and combined formats, nginx's, Traefik's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def access_log() -> AccessLog:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """A `Decoder` of access logs; made by `access_log`."""
+    """A `Decoder` of access logs, created by `access_log`."""
 
     @property
     def schema(self) -> dict[str, Any]:

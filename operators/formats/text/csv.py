@@ -34,9 +34,9 @@ def csv(
 ) -> Csv:
     """A decoder of CSV into columns of these Polars types, by position or, with a `header`, by name.
 
-    A message is one record. With ``header=True`` its first line names the fields, in any order and with
-    others among them, which are skipped. With ``many="records"`` it has any number of records, one per line,
-    which become a list in a column of that name; ``.explode("records")`` makes rows of them.
+    A message is one record. With ``header=True`` its first line names the fields, in any order; additional
+    fields are skipped. With ``many="records"`` it has any number of records, one per line, which become a
+    list in a column of that name; ``.explode("records")`` makes rows of them.
 
     Between `quote` characters, a delimiter or the end of a line is text, and two quotes are one. A field that
     is one of `null_values` is null. Times are read as ISO 8601, Booleans are ``true`` and ``false``, and a
@@ -66,7 +66,7 @@ def csv(
 
 @dataclass(frozen=True)
 class Csv:
-    """A `Decoder` of CSV; made by `csv`. `fields` are the columns of a record."""
+    """A `Decoder` of CSV, created by `csv`. `fields` are the columns of a record."""
 
     fields: Mapping[str, Any]
     delimiter: str

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 _LONGEST = (1 << 31) - 1
-"""Characters of a field. What bounds it is the size of the message or line that it stands in."""
+"""The most characters in a field, which the size of its message or line limits anyway."""
 
 
 def csv_reader(
     lines: Iterable[str], delimiter: str, quote: str | None = '"', *, skipinitialspace: bool = False
 ) -> Reader:
-    """The records in lines, each the list of its fields; raises `csv.Error` for broken quotes.
+    """The records in lines, each a list of its fields; raises `csv.Error` for broken quotes.
 
     >>> [len(field) for field in next(csv_reader(['"' + 200_000 * "x" + '",b'], ","))]
     [200000, 1]
     """
-    # The limit, 128 KiB unless somebody set it, is one for the whole process: it is raised, never lowered.
+    # The limit, 128 KiB by default, applies to the whole process: it is raised, never lowered.
     if csv.field_size_limit() < _LONGEST:
         csv.field_size_limit(_LONGEST)
     return csv.reader(

@@ -1,4 +1,4 @@
-"""Points in time from ISO 8601 text."""
+"""Parsing ISO 8601 text into timestamps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BASIC = (
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _USUAL = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:[0-5]\d)?", re.ASCII)
-"""The forms that nearly all texts have, and Python's own reader takes for the same instants."""
+"""The forms of nearly all texts, which Python's own parser reads as the same instants."""
 
 
 def read_times(text: pl.Series, unit: Any = "us") -> pl.Series:
@@ -34,7 +34,7 @@ def read_times(text: pl.Series, unit: Any = "us") -> pl.Series:
     >>> read_times(pl.Series(["2013-07-04 21:31", "20130704T233107,25+0200", "4 July"])).to_list()[:2]
     [datetime.datetime(2013, 7, 4, 21, 31, ...), datetime.datetime(2013, 7, 4, 21, 31, 7, 250000, ...)]
     """
-    # From the form that is read fastest to the one that needs a pattern; each tries what is left.
+    # From the form that is parsed fastest to the one that needs a pattern; each tries what is left.
     times = text.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
     for read in (_naive, _any_form):
         if times.null_count() == text.null_count():
@@ -57,7 +57,7 @@ def read_microseconds(text: str) -> int | None:
             at = datetime.fromisoformat(text)
             return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
         except ValueError:
-            pass  # a leap second, say, which Python has none of
+            pass  # for example a leap second, which Python doesn't support
     result: int | None = read_times(pl.Series([text])).dt.epoch("us").item()
     return result
 
@@ -69,7 +69,7 @@ def _naive(text: pl.Series, unit: Any) -> pl.Series:
 
 
 def _any_form(text: pl.Series, unit: Any) -> pl.Series:
-    """Any form, rewritten into the one that is read fastest."""
+    """Any form, rewritten into the one that is parsed fastest."""
     extended, basic = text.str.extract_groups(_EXTENDED).struct, text.str.extract_groups(_BASIC).struct
 
     def part(name: str, default: str) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""What decoders of text have in common: UTF-8, ends of lines, several records in a message."""
+"""Common parts of text decoders: UTF-8, line ends, several records in a message."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .values import typed_rows
 NOT_TEXT = "not UTF-8 text"
 
 Cells = Sequence[Sequence[str | None]]
-"""Records, each the strings of its columns."""
+"""Records, each a list of its columns' strings."""
 
 
 def check_many(who: str, many: Any) -> None:
-    """Raise `TypeError` for a name of the column of records that is not one."""
+    """Raise `TypeError` for an invalid name of the column for records."""
     if many is not None and (not isinstance(many, str) or not many):
         raise TypeError(f'{who}: many must name the column of records, as in many="records", got {many!r}')
 
 
 def texts_of(messages: Messages) -> tuple[pl.Series, np.ndarray, dict[int, str]]:
-    """The texts of messages without the end of their last line, their numbers, and why others have none."""
+    """The texts of messages without their last line end, their numbers, and why other messages have none."""
     texts = messages.text.str.strip_suffix("\n").str.strip_suffix("\r")
     rows = np.flatnonzero(texts.is_not_null().to_numpy())
     gone = np.flatnonzero(texts.is_null().to_numpy())
@@ -36,7 +36,7 @@ def texts_of(messages: Messages) -> tuple[pl.Series, np.ndarray, dict[int, str]]
 
 
 def refusing(frame: pl.DataFrame, rows: np.ndarray, refused: Mapping[int, str]) -> Decoded:
-    """The rows of those messages, but for the refused ones, which may have a row or none."""
+    """The rows of these messages, except the refused ones, with or without a row."""
     gone = np.array(sorted(refused), np.int64)
     kept = ~np.isin(rows, gone)
     frame = frame if kept.all() else frame.filter(pl.Series(kept))
@@ -46,9 +46,10 @@ def refusing(frame: pl.DataFrame, rows: np.ndarray, refused: Mapping[int, str]) 
 def records(
     messages: Messages, read: Callable[[str], Cells], schema: Mapping[str, Any], many: str
 ) -> Decoded:
-    """One row a message: the list of the records that `read` finds in its text, in the types of a schema.
+    """One row per message: the list of the records that `read` finds in its text, in the types of a schema.
 
-    `read` raises `ValueError` for a text that it can't read. A message is refused for its first wrong record.
+    `read` raises `ValueError` for a text that it can't read. A message is refused for its first invalid
+    record.
     """
     texts, rows, refused = texts_of(messages)
     cells: list[Sequence[str | None]] = []

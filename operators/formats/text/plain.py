@@ -63,7 +63,7 @@ def text(pattern: str, schema: Mapping[str, Any], *, many: str | None = None) ->
 
 @dataclass(frozen=True)
 class Text:
-    """A `Decoder` of text; made by `text`. `fields` are the columns of a match."""
+    """A `Decoder` of text, created by `text`. `fields` are the columns of a match."""
 
     pattern: str
     fields: Mapping[str, Any]
@@ -93,7 +93,7 @@ class Text:
         return refusing(listed(frame, self.many, lengths.tolist()), rows, refused)
 
     def _matches(self, texts: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
-        """The groups of each text, and of those that don't match, why."""
+        """The groups of each text, and why other texts don't match."""
         groups = texts.str.extract_groups(self.pattern).struct
         frame = pl.DataFrame([groups.field(name) for name in self.fields])
         missed = np.flatnonzero(~texts.str.contains(self.pattern).to_numpy().astype(bool))
@@ -118,18 +118,18 @@ def raw(column: str = "value", kind: Any = pl.Binary) -> Raw:
 
 @dataclass(frozen=True)
 class Raw:
-    """A `Decoder` of whole values; made by `raw`."""
+    """A `Decoder` of whole values, created by `raw`."""
 
     column: str
     kind: Any
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its one column."""
+        """Its only column."""
         return {self.column: self.kind}
 
     def definition(self) -> dict[str, Any]:
-        """Nothing but its columns, which stand beside it."""
+        """Empty: its columns are recorded beside it."""
         return {}
 
     def decode(self, messages: Messages) -> Decoded:

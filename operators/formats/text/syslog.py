@@ -1,4 +1,4 @@
-"""Syslog messages as columns: RFC 5424, RFC 3164 as it is found in the wild, and the lines of log files."""
+"""Syslog messages as columns: RFC 5424, RFC 3164 as found in the wild, and the lines of log files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OLD = (
     r"(?:<\w+\.\w+> )?(?:(?<host>\S*[^:\s]) )?(?<rest>.*)$"
 )
 _OFFSET = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
-"""How a time ends that has an offset; it has a time of day."""
+"""The end of a time that has an offset; such a time has a time of day."""
 _TAG = r"(?s)^(?<program>[^\s\[\]:]{1,64})(?:\[(?<process>[^\]]*)\])?: ?(?<message>.*)$"
 
 _OWN = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
@@ -36,7 +36,7 @@ _UTC = pl.Datetime("us", "UTC")
 _DAY_US = 86_400_000_000
 _SHOWN = 60
 _OLDEST = 8
-"""Years back in which a 29th of February is sure to be."""
+"""A number of years that certainly includes a 29 February."""
 
 
 def syslog(zone: str = "UTC") -> Syslog:
@@ -44,12 +44,12 @@ def syslog(zone: str = "UTC") -> Syslog:
 
     It reads RFC 5424; RFC 3164, with and without its priority; and the lines of log files, whose times are as
     in RFC 3164 or ISO 8601. Columns are `time`, `host`, `program`, `process`, `id` (MSGID), `data`
-    (structured data as it stands), `message`, `facility` and `severity` (0, an emergency, to 7, debugging);
+    (structured data, unparsed), `message`, `facility` and `severity` (0, an emergency, to 7, debugging);
     fields that are ``-`` or missing are null.
 
-    A time of RFC 3164 has neither year nor zone. `zone` names the zone of times without one, and
-    behind it zones of some hosts, as in ``"UTC, ny-*=America/New_York"``. The year is the latest with which
-    the time is at most a day after the message's Kafka timestamp, so a message of 31 December that arrives in
+    A time of RFC 3164 has neither year nor zone. `zone` names the zone of times without one, and may add
+    zones for some hosts, as in ``"UTC, ny-*=America/New_York"``. The year is the latest year in which the
+    time is at most a day after the message's Kafka timestamp, so a message of 31 December that arrives in
     January gets the previous year. The same timestamp decides whether an hour that occurs twice at the end of
     daylight saving time is the first or the second. A message of RFC 5424 without a time gets that timestamp.
 
@@ -76,7 +76,7 @@ def syslog(zone: str = "UTC") -> Syslog:
 
 @dataclass(frozen=True)
 class Syslog:
-    """A `Decoder` of syslog; made by `syslog`. `zone` is that of times without one, and of some hosts."""
+    """A `Decoder` of syslog, created by `syslog`. `zone` has the zones of times without one."""
 
     zone: str = "UTC"
 
@@ -134,7 +134,7 @@ class Syslog:
         return refusing(frame, rows, refused)
 
     def _of_iso(self, text: pl.Series, sent_us: pl.Series, hosts: pl.Series) -> pl.Series:
-        """Times of ISO 8601, those without an offset by the clocks of the zone."""
+        """ISO 8601 times; those without an offset are local times of the zone."""
         times = read_times(text)
         local = times.is_not_null() & ~text.str.contains(_OFFSET).fill_null(True)
         if not local.any():
@@ -154,7 +154,7 @@ class Syslog:
 def in_latest_year(
     text: pl.Series, pattern: str, sent_us: pl.Series, zone: str, hosts: pl.Series | None = None
 ) -> pl.Series:
-    """Times without a year, of the latest with which each is not more than a day past when it was sent.
+    """Times without a year, in the latest year in which each is at most a day after the time it was sent.
 
     >>> sent = pl.Series([1_767_225_602_000_000] * 2)
     >>> [str(at) for at in in_latest_year(pl.Series(["12-31 23:59", "x"]), "%m-%d %H:%M", sent, "UTC")]

@@ -1,1 +1,1 @@
-"""Rules applied to closed windows: by columns, or row by row."""
+"""Applying rules to closed windows: by columns, or row by row."""

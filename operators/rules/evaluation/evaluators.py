@@ -1,4 +1,4 @@
-"""How each rule is evaluated: by columns where its kind can be, row by row otherwise."""
+"""How each rule is evaluated: by columns if its kind supports it, otherwise row by row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .limit_columns import keeps, limit_columns
 
 
 def evaluator_of(rule: Rule, readings: bool = False) -> Evaluator:
-    """An evaluator of a rule that remembers nothing yet, over windows or over `readings`.
+    """An evaluator for a rule, with an empty memory, over windows or over `readings`.
 
     >>> import streamgauge as sg
     >>> type(evaluator_of(sg.rules.Threshold("hot", value="t", above=78))).__name__

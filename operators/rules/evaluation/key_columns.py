@@ -1,4 +1,4 @@
-"""What a rule remembers of its keys, in arrays: a place for each key, a column for each part."""
+"""A rule's memory of its keys, in arrays: a place for each key, a column for each part."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _ROOM = 64
 
 
 class KeyColumns:
-    """Columns with a place for each key that is remembered; a key is its text, as `LimitRule` knows it.
+    """Columns with a place for each remembered key; a key is its text, as in `LimitRule`.
 
-    `rest` has each column's name and what it holds of a key of which nothing is known: a number, or an array
-    of one type. A key's memory is its text (some 60 bytes), its entry in a dictionary (some 100) and its
-    place in the columns.
+    `rest` maps each column's name to its value for an unknown key: a number, or an array of one type. A key
+    takes its text (some 60 bytes), its entry in a dictionary (some 100) and its place in the columns.
 
     >>> memory = KeyColumns({"seen": np.int64(-1)})
     >>> places = memory.add(['["a"]', '["b"]', '["a"]'])
@@ -45,11 +44,11 @@ class KeyColumns:
 
     @property
     def size(self) -> int:
-        """How many places there are, of keys and free ones."""
+        """The number of places, used and free."""
         return len(self._keys)
 
     def key(self, place: int) -> str:
-        """The key that has a place."""
+        """The key at a place."""
         key = self._keys[place]
         assert key is not None
         return key
@@ -59,12 +58,12 @@ class KeyColumns:
         return self._keys[place] is not None
 
     def find(self, keys: Iterable[str]) -> np.ndarray:
-        """Each key's place, -1 of one that isn't remembered."""
+        """Each key's place, -1 for unknown keys."""
         get = self._places.get
         return np.array([get(key, -1) for key in keys], np.int64)
 
     def add(self, keys: Iterable[str]) -> np.ndarray:
-        """Each key's place; one that isn't remembered gets one."""
+        """Each key's place; unknown keys get a new one."""
         keys = list(keys)
         places = self.find(keys)
         for number in np.flatnonzero(places < 0).tolist():
@@ -81,7 +80,7 @@ class KeyColumns:
         return places
 
     def drop(self, places: np.ndarray) -> None:
-        """Forget the keys that have these places."""
+        """Forget the keys at these places."""
         for name, value in self._rest.items():
             self._columns[name][places] = value
         for place in places.tolist():
@@ -90,7 +89,7 @@ class KeyColumns:
             self._free.append(place)
 
     def take(self, key: str, source: KeyColumns) -> None:
-        """Remember of a key what another memory of the same columns does, or nothing if that has nothing."""
+        """Copy a key's memory from another memory with the same columns; forget the key if that lacks it."""
         place = int(source.find([key])[0])
         if place < 0:
             own = self.find([key])
@@ -101,14 +100,14 @@ class KeyColumns:
             column[own] = source[name][place]
 
     def copy(self) -> KeyColumns:
-        """Another with the same memory."""
+        """A copy with the same memory."""
         other = KeyColumns(self._rest)
         other._places, other._keys, other._free = dict(self._places), [*self._keys], [*self._free]
         other._columns = {name: column.copy() for name, column in self._columns.items()}
         return other
 
     def state(self, by: str | None = None) -> dict[str, Any]:
-        """All of it as JSON: keys, in the order of a column if one is named, and each column's bytes."""
+        """The whole memory as JSON: keys, sorted by a column if one is named, and each column's bytes."""
         places = np.fromiter(self._places.values(), np.int64, len(self._places))
         if by is not None:
             places = places[np.argsort(self._columns[by][places], kind="stable")]
@@ -116,9 +115,9 @@ class KeyColumns:
         return {"keys": [self._keys[place] for place in places.tolist()], "columns": columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` gave, or an earlier version of it, without some columns.
+        """Restore the result of `state`, or of an earlier version that lacks some columns.
 
-        Raises `ValueError` or `KeyError` for something else.
+        Raises `ValueError` or `KeyError` for anything else.
         """
         keys: Sequence[str] = state["keys"]
         places = self.add(keys)

@@ -14,9 +14,9 @@ _HOUR_US = 3_600_000_000
 _ACCURACY = 0.01
 _LOG_GAMMA = math.log((1 + _ACCURACY) / (1 - _ACCURACY))
 _LARGEST = 1e300
-"""What is larger, infinity among it, counts as this."""
+"""Larger values, including infinity, are treated as this."""
 _MOST = 2048
-"""Buckets of one sketch; beyond, the lowest are merged, as in the published sketch."""
+"""The most buckets in a sketch; beyond that, the lowest are merged, as in the published sketch."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Beyond(LimitRule):
     The limit is compared with value/quantile: ``above=1`` is anything beyond it, ``above=2`` twice as much.
     The past is stored in the buckets of DDSketch, so the quantile is within 1 % of its value, and the figure
     has the resulting bounds; with ``surely=True`` they must be past the limit. Values at or below 0 count as
-    less than all others, and with a quantile among them nothing fires. The value itself joins the past only
-    afterwards. All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    less than all others, and with a quantile among them nothing fires. The value itself is added to the past
+    only afterwards. `LimitRule` has all other fields. Raises `ValueError` or `TypeError` for an invalid one.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 
@@ -65,7 +65,7 @@ class Beyond(LimitRule):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        # A window that ends at six is of the hour before.
+        # A window that ends at six belongs to the hour before.
         past = memory.setdefault(str((row.at_us - 1) // _HOUR_US % 24) if self.hourly else "all", {})
         seen = past.get("n", 0)
         bound = quantile(past, self.q) if seen >= self.warm else None
@@ -84,7 +84,7 @@ class Beyond(LimitRule):
 
 
 def learn(past: dict[str, Any], value: float) -> None:
-    """Add a value to a sketch, plain JSON: `n` values, `rest` of them not above 0, the others in buckets."""
+    """Add a value to a plain JSON sketch: `n` values, `rest` of them not above 0, the others in buckets."""
     past["n"] = past.get("n", 0) + 1
     if not value > 0:
         past["rest"] = past.get("rest", 0) + 1
@@ -100,7 +100,7 @@ def learn(past: dict[str, Any], value: float) -> None:
 def quantile(past: dict[str, Any], q: float) -> Figure | None:
     """The value of rank ⌊q (n − 1)⌋, within 1 %; None if it is not above 0.
 
-    The bounds hold for the next rank, too, so for a quantile by any of the usual definitions.
+    The bounds also hold for the next rank, and so for a quantile by any of the usual definitions.
 
     >>> past = {}
     >>> for value in range(1, 1001):

@@ -45,8 +45,8 @@ class Change(LimitRule):
     least
         The support: smaller values are never past the limit.
 
-    The row itself joins the baseline only afterwards, whether or not it was past the limit. All other fields
-    are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    The row itself is added to the baseline only afterwards, whether or not it was past the limit. `LimitRule`
+    has all other fields. Raises `ValueError` or `TypeError` for an invalid one.
 
     >>> import streamgauge as sg
     >>> jump = sg.rules.Change("jump", value="t", against="last", by="distance", above=5, every=True)
@@ -93,7 +93,7 @@ class Change(LimitRule):
 
     @cached_property
     def baseline(self) -> Baseline:
-        """How the past is remembered."""
+        """The baseline that remembers the past."""
         over_us = 0 if isinstance(self.over, int) else self._duration("over")
         return baseline_of(self.against, self.over if isinstance(self.over, int) else 0, over_us, self.zone)
 
@@ -122,7 +122,7 @@ class Change(LimitRule):
         ):
             score_figure = Figure(
                 score_figure.value, 0.0, score_figure.upper
-            )  # the nearest point lies between the bounds
+            )  # the point nearest to the baseline lies between the bounds
         description = (
             f"{self.value} is {self.with_unit(figure)}, {self._baseline_text} was "
             f"{self.with_unit(number(past.mean))}"
@@ -159,7 +159,7 @@ class Change(LimitRule):
         }.get(self.against, f"the {self.against} of the {rows} before")
 
     def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
-        """See `LimitRule`: with `absent`, windows before a key's first had that value."""
+        """See `LimitRule`: with `absent`, windows before a key's first one have that value."""
         if self.absent is None:
             return {}
         return self.baseline.of_constant(self.absent, windows)

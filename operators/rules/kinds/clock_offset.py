@@ -13,7 +13,7 @@ from ..value_with_bounds import Figure, number
 
 _MEDIAN = "median of the keys"
 _FLEET = 3
-"""So many keys have a median that one wrong clock doesn't change."""
+"""The number of keys from which one wrong clock doesn't change the median."""
 _FORGET_US = 86_400_000_000
 
 
@@ -22,17 +22,17 @@ class ClockOffset(LimitRule):
     """A key's clock is constantly behind the other keys' clocks, or ahead of them.
 
     value
-        By how many seconds a key's readings are older than their arrival, such as the least difference in a
-        window between a message's Kafka timestamp and the reading's own time.
+        The number of seconds by which a key's readings are older than their arrival, such as the smallest
+        difference in a window between a message's Kafka timestamp and the reading's own time.
     windows
-        In how many of the key's windows in a row the offset must be past the limit, and change by no more
-        than the limit: a backlog that is being delivered is no wrong clock.
+        For how many of the key's windows in a row the offset must be past the limit, and change by no more
+        than the limit: a backlog that is being delivered is not a wrong clock.
 
-    The offset is the value less the median of all keys in the window, if there are at least three, and less
-    0 otherwise. Its size is compared with the limit. Time in transit counts as part of the clock's offset. A
-    key is forgotten a day after its last window, or as soon as its offset is within the limit. All groups
-    must be in one partition of the table topic. All other fields are those of `LimitRule`. Raises
-    `ValueError` or `TypeError` for a wrong one.
+    The offset is the value minus the median of all keys in the window, or the value itself if there are fewer
+    than three keys. Its size is compared with the limit. Time in transit counts as part of the clock's
+    offset. A key is forgotten a day after its last window, or as soon as its offset is within the limit. All
+    groups must be in one partition of the table topic. `LimitRule` has all other fields. Raises `ValueError`
+    or `TypeError` for an invalid one.
 
     >>> import streamgauge as sg
     >>> clock = sg.rules.ClockOffset("clock", value="behind", above=20, windows=2)

@@ -1,4 +1,4 @@
-"""How much each of any number of keys usually has, in state of a fixed size: hashed means and variances."""
+"""The usual values of any number of keys, in state of fixed size: hashed means and variances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE = np.zeros((2, _DEPTH, _WIDTH), np.float32)
 
 
 class Usual(NamedTuple):
-    """A key's mean of a window, and its variance over windows."""
+    """A key's mean per window, and its variance over windows."""
 
     mean: float
     variance: float
@@ -25,8 +25,8 @@ class Usual(NamedTuple):
 class HashedMoments:
     """Count-min sketches of windows, folded into exponentially weighted means and variances of their cells.
 
-    A key's mean is at least the smallest of its cells': other keys only add to it. With few keys that share
-    all their cells the two are the same: 1,000 keys a window share none in 98 of 100 cases.
+    The smallest of a key's cells is at least its mean, because other keys only add to it. They are equal
+    unless other keys share all of its cells: with 1,000 keys per window, none do in 98 of 100 cases.
 
     Source: E. Schubert, M. Weiler, H.-P. Kriegel, "SigniTrend: scalable detection of emerging topics in
     textual streams by hashed significance thresholds", KDD 2014; G. Cormode, S. Muthukrishnan, "An improved
@@ -43,7 +43,7 @@ class HashedMoments:
         self._moments = _NONE.copy()
 
     def usual(self, key: str) -> Usual:
-        """What a key had, by the cell that fewest others share."""
+        """A key's usual value, by the cell that the fewest other keys share."""
         means, variances = self._moments
         places = _places(key)
         cells = means[range(_DEPTH), places]
@@ -51,7 +51,7 @@ class HashedMoments:
         return Usual(float(cells[row]), float(variances[row, places[row]]))
 
     def learn(self, values: Mapping[str, float], weight: float) -> None:
-        """Add a window. A key that isn't named had nothing."""
+        """Add a window. A key that isn't named counts as 0."""
         window = np.zeros((_DEPTH, _WIDTH), np.float32)
         for key, value in values.items():
             window[range(_DEPTH), _places(key)] += value
@@ -61,17 +61,17 @@ class HashedMoments:
         variances[:] = np.float32(1 - weight) * (variances + np.float32(weight) * difference * difference)
 
     def fade(self, windows: int, weight: float) -> None:
-        """Add so many windows in which no key had anything."""
+        """Add a number of windows in which no key had rows."""
         for _ in range(min(windows, math.ceil(40 / weight))):
             self.learn({}, weight)
 
     def text(self) -> str:
-        """All of it as text; what `of_text` reads is the same to the last bit."""
+        """The whole state as text; `of_text` restores it to the last bit."""
         return base64.b64encode(zlib.compress(self._moments.tobytes(), 1)).decode()
 
     @classmethod
     def of_text(cls, text: str) -> HashedMoments:
-        """What `text` gave."""
+        """Restore the state from the result of `text`."""
         moments = cls()
         raw = zlib.decompress(base64.b64decode(text))
         moments._moments = np.frombuffer(raw, np.float32).reshape(_NONE.shape).copy()

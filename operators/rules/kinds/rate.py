@@ -23,10 +23,10 @@ class Rate(LimitRule):
     rate
         The time to which the limit applies: ``"1s"`` by default.
 
-    A value below the one before is a counter that was reset, and counts from 0. If the one before was in the
-    last quarter of 2^32 or of 2^64 and this one is in the first, the counter has wrapped around. A key is
-    forgotten two days after its last row. All other fields are those of `LimitRule`. Raises `ValueError` or
-    `TypeError` for a wrong one.
+    A value below the previous one means that the counter was reset, and counts from 0. If the previous value
+    was in the last quarter of 2^32 or of 2^64 and this one is in the first, the counter has wrapped around. A
+    key is forgotten two days after its last row. `LimitRule` has all other fields. Raises `ValueError` or
+    `TypeError` for an invalid one.
 
     >>> import streamgauge as sg
     >>> busy = sg.rules.Rate("busy", value="bytes", above=1_000, every=True)
@@ -61,7 +61,7 @@ class Rate(LimitRule):
         return Measured(rate, f"{self.value} grows by {self.with_unit(number(rate.value))} per {unit}")
 
     def forgets(self, memory: dict[str, Any]) -> bool:
-        """See `LimitRule`; what is old enough is forgotten as time passes."""
+        """See `LimitRule`; `advance` drops old keys as time passes."""
         return False
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
@@ -71,7 +71,7 @@ class Rate(LimitRule):
 
 
 def growth(before: float, value: float) -> float:
-    """By how much a counter has grown, over a reset to 0 and a wrap at 2^32 or 2^64.
+    """The growth of a counter, across a reset to 0 and a wrap at 2^32 or 2^64.
 
     >>> growth(5, 8), growth(5, 3), growth(2.0**32 - 6, 4)
     (3, 3, 10.0)

@@ -1,4 +1,4 @@
-"""A rule about a trend: what rises or falls steadily, however noisy it is."""
+"""A rule about a trend: a value that rises or falls steadily, however noisy it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..rule import LimitRule, Measured, RuleState
 from ..value_with_bounds import Figure
 
 _SLOTS = 120
-"""Rows of a key that are compared: 7,140 pairs, which take a fifth of a millisecond."""
+"""The number of a key's rows that are compared: 7,140 pairs, which take a fifth of a millisecond."""
 _Z = 1.959964
 """The interval of the slope has 95 % confidence."""
 
@@ -37,8 +37,8 @@ class Slope(LimitRule):
     up to 29 % of the rows may be wrong. Its bounds are Sen's interval of 95 % confidence, for rows with
     independent noise; with ``surely=True`` they must be past the limit. Bounds of estimates don't count. The
     limit has the sign of the slope: ``above=5`` for a rise, ``below=-5`` for a fall. A key is dropped once
-    its rows are older than `over`, unless it is past the limit. All other fields are those of `LimitRule`.
-    Raises `ValueError` or `TypeError` for a wrong one.
+    its rows are older than `over`, unless it is past the limit. `LimitRule` has all other fields. Raises
+    `ValueError` or `TypeError` for an invalid one.
 
     Source: H. Theil (1950); P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau",
     JASA 63 (1968).
@@ -91,7 +91,7 @@ class Slope(LimitRule):
         return Measured(per_unit, f"{changes}, over {len(times)} rows in {duration_text(over)}")
 
     def forgets(self, memory: dict[str, Any]) -> bool:
-        """See `LimitRule`; what is old enough is forgotten as time passes."""
+        """See `LimitRule`; `advance` drops old keys as time passes."""
         return False
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:

@@ -1,4 +1,4 @@
-"""A rate that rises at once, by the seismologists' own detector: short-term against long-term average."""
+"""A rate that rises suddenly, by the seismologists' detector: short-term against long-term average."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _MINUTE_US = 60_000_000
 
 @dataclass(frozen=True)
 class StaLta(LimitRule):
-    """What comes in a minute is far more than it has been: STA/(times · LTA + offset) is past a limit.
+    """A minute has far more than usual: STA/(times · LTA + offset) is past a limit.
 
     short, long
-        What STA and LTA are means over, until the end of the row. Both are values a minute.
+        The spans of the means STA and LTA, up to the end of the row. Both are values per minute.
     times, offset
-        How many times the long average the short one must be, and how much more (a minute) besides, so that
-        the first few of a quiet stream are not an event. Both scale the limit 1.
+        The factor by which the short average must exceed the long one, and the amount per minute in addition,
+        so that the first few rows of a quiet stream are not an event. Both are relative to the limit 1.
     least
         The support: with less than this within `short`, nothing is past the limit.
 
-    `value` is a count, or another amount that windows add up to; a stretch without rows had none. So the
-    ratio falls between rows, too, and an event is over at the very time at which it has fallen far enough,
-    whenever that is found out. Before the stream is as old as `long`, LTA is the mean since it began. The
-    limit is `above` or `at_least`; what else it can be given stands with `LimitRule`. A key's values within
-    `long` are remembered, one a window.
+    `value` is a count, or another amount that adds up over windows; a span without rows counts as 0. The
+    ratio therefore also falls between rows, and an event is over at the exact time at which the ratio has
+    fallen far enough, even if that is detected later. Until the stream is as old as `long`, LTA is the mean
+    since its beginning. The limit is `above` or `at_least`; `LimitRule` has all other fields. A key's values
+    within `long` are stored, one per window.
 
-    Raises `ValueError` or `TypeError` for a field that it can't have.
+    Raises `ValueError` or `TypeError` for an invalid field.
 
-    Source: R. Allen, "Automatic earthquake recognition and timing from single traces", BSSA 68 (1978); of
-    counts of posts, with times 5 and 2 a minute: P. Earle, D. Bowden, M. Guy, "Twitter earthquake detection",
-    Annals of Geophysics 54 (2012).
+    Source: R. Allen, "Automatic earthquake recognition and timing from single traces", BSSA 68 (1978); for
+    counts of posts, with the factor 5 and 2 per minute: P. Earle, D. Bowden, M. Guy, "Twitter earthquake
+    detection", Annals of Geophysics 54 (2012).
 
     >>> import streamgauge as sg
     >>> onset = sg.rules.StaLta("onset", value="posts", at_least=1, clear=0.5, short="1m", long="1h")
@@ -104,11 +104,11 @@ class StaLta(LimitRule):
         return Measured(Figure(ratio, near, far), description, enough)
 
     def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
-        """See `LimitRule`: the times of rows and their values, and since when there might have been some."""
+        """See `LimitRule`: the times of rows and their values, and since when rows were possible."""
         return {"begin": state["begin"], "at": [], "value": []}
 
     def forgets(self, memory: dict[str, Any]) -> bool:
-        """See `LimitRule`; what is old enough is forgotten as time passes."""
+        """See `LimitRule`; `advance` drops old keys as time passes."""
         return False
 
     def _evaluate(
@@ -126,7 +126,7 @@ class StaLta(LimitRule):
         yield from super()._evaluate(state, key, row, figure, step_us, alert_key, lag_us)
 
     def _fall(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:
-        """Follow the ratio of an event from the last row to a time, while nothing comes."""
+        """Follow the ratio of an active event from the last row to a time, while no row arrives."""
         switch, memory, short = kept["switch"], kept["memory"], self._duration("short")
         if "on" not in switch:
             return
@@ -146,7 +146,7 @@ class StaLta(LimitRule):
                 return
 
     def _ratio(self, memory: dict[str, Any], time_us: int, more: float = 0.0) -> tuple[float, str, bool]:
-        """The ratio at a time, in words, and whether it has support."""
+        """The ratio at a time, its description, and whether it has support."""
         times, values = memory["at"], memory["value"]
         short, long = self._duration("short"), self._duration("long")
         within = sum(values[bisect_right(times, time_us - short) :]) + more

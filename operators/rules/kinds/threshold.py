@@ -1,4 +1,4 @@
-"""Rules about a value by itself, and about a share of one in another."""
+"""Rules about a value by itself, and about its share in another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..value_with_bounds import Figure, answer_at, figure_of, number
 class Threshold(LimitRule):
     """A value is past a limit, until it is back.
 
-    What each field does stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    `LimitRule` describes the fields. Raises `ValueError` or `TypeError` for an invalid one.
 
     >>> import streamgauge as sg
     >>> hot = sg.rules.Threshold("hot", value="temperature", above=78, clear=76)
@@ -30,8 +30,8 @@ class Threshold(LimitRule):
 class Ratio(LimitRule):
     """The share of `value` in `to` is past a limit, such as errors in requests.
 
-    With less than `least` in `to` nothing can be said, and an event lasts. Bounds of both are taken into
-    account. Raises `ValueError` or `TypeError` for a field that it can't have.
+    If `to` is less than `least`, the row is ignored, and an active event lasts. The bounds of both are taken
+    into account. Raises `ValueError` or `TypeError` for an invalid field.
 
     >>> import streamgauge as sg
     >>> rule = sg.rules.Ratio("errors", value="errors", to="requests", above=0.05, least=100)
@@ -81,6 +81,6 @@ class Ratio(LimitRule):
         return self.share(figure, part.value, whole.value)
 
     def share(self, figure: Figure, part: float, whole: float) -> Measured:
-        """That a share is so much."""
+        """A description of a share."""
         description = f"{self.value}/{self.to} is {figure} ({number(part)} of {number(whole)})"
         return Measured(figure, description)

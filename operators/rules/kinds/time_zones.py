@@ -1,4 +1,4 @@
-"""The time of day where something is: zones by their names, and how far they are from UTC."""
+"""Local time of day: time zones by name, and their offsets from UTC."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def local_us(at_us: int, zone: str) -> int:
-    """What clocks of a zone show at a time, as microseconds since 1970 there.
+    """The local time in a zone, as microseconds since 1970 there.
 
     >>> (local_us(1_577_975_400_000_000, "America/New_York") // 1_000_000 % 86_400) / 3600
     9.5

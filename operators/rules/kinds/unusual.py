@@ -1,4 +1,4 @@
-"""A rule about a value that is farther from its season than it has been for weeks."""
+"""A rule about a value that deviates more from its season than it has for weeks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _SEASONS = ("lately", "lately at this time of day", "lately at this time of the 
 
 @dataclass(frozen=True)
 class Unusual(LimitRule):
-    """A value is farther from what its key has at this time of day and week than on any of the last 35 days.
+    """A value deviates more from its usual one at this time of day and week than on any of the last 35 days.
 
     warm
-        How many rows a key must have, and three midnights, before anything is said of it.
+        The number of rows that a key must have, in addition to three midnights, before anything is reported.
     zone
-        Whose days and weeks they are, such as ``"Europe/Rome"``; UTC's unless given.
+        The time zone of days and weeks, such as ``"Europe/Rome"``; UTC by default.
 
-    It learns from each key's own rows how far apart they are, its level, whether half hours of the day or of
-    the week have a mean of their own, and how large deviations from that were on each day. Deviations are
-    those of a row by itself and of the means of half an hour and of three hours (of six and 36 rows, if these
-    are longer), so that a spike, a shift of the level and a day that is unlike its weekday all show. The
-    limit is compared with the deviation divided by the largest one of before: ``above=1`` is any record,
-    ``above=1.2`` one by a fifth. Half hours that vary more may deviate more, by the square root.
+    From each key's own rows it learns the interval between rows, the level, whether half hours of the day or
+    of the week have means of their own, and how large the deviations from these were on each day. It measures
+    the deviation of a single row, and of the means of half an hour and of three hours (of six and 36 rows, if
+    these are longer), so it detects a spike, a shift of the level, and a day that differs from its weekday.
+    The limit is compared with the deviation divided by the largest earlier one: ``above=1`` is any record,
+    ``above=1.2`` a record by a fifth. Half hours that vary more may deviate more, by the square root.
 
-    The bound: if days are alike and independent, a day's largest deviation exceeds those of n days before by
-    chance with probability 1/(n + 1), so ``above=1`` fires on at most 3/(n + 1) of a key's days, n up to 35:
-    once in twelve days; with a larger limit it is rarer. It holds whatever the distribution is, as long as
-    records are by less than a quarter of the limit: a larger one is remembered as one of a quarter, so that
-    one event doesn't hide the next. After a shift the level follows, and the season after some days. A key's
-    memory is 3 kB, for ever.
+    False alarms are bounded: if days are alike and independent, a day's largest deviation exceeds those of
+    the previous n days by chance with probability 1/(n + 1), so ``above=1`` fires on at most 3/(n + 1) of a
+    key's days, with n up to 35, that is, once in twelve days; with a larger limit it is rarer. This is true
+    for any distribution, as long as records exceed the previous one by less than a quarter of the limit: a
+    larger record is remembered as one by a quarter, so that one event doesn't hide the next. After a shift,
+    the level adapts, and the season does after some days. A key takes 3 kB of memory, for ever.
 
-    All other fields are those of `LimitRule`; `each` and `absent` aren't possible. Raises `ValueError` or
-    `TypeError` for a wrong one.
+    `LimitRule` has all other fields; `each` and `absent` aren't possible. Raises `ValueError` or `TypeError`
+    for an invalid one.
 
     >>> import math
     >>> import streamgauge as sg
@@ -96,7 +96,7 @@ class Unusual(LimitRule):
         return None if np.isnan(measured[0, 0]) else self.deviating(figure, *measured[:, 0].tolist())
 
     def local(self, times_us: np.ndarray) -> np.ndarray:
-        """What clocks of the zone show at these times."""
+        """The zone's local times at these times."""
         if self.zone == "UTC":
             return times_us
         quarters, numbers = np.unique(times_us // _QUARTER_US, return_inverse=True)
@@ -106,14 +106,14 @@ class Unusual(LimitRule):
         return local
 
     def deviating(self, figure: Figure, *deviation: float) -> Measured:
-        """What to hold against the limit, with what was measured of a row, by the names of `DEVIATION`."""
+        """The values to compare with the limit, and a row's measurements, by the names of `DEVIATION`."""
         of = dict(zip(DEVIATION, deviation))
         way = "above" if of["deviation"] > 0 else "below"
         apart, usual, before, times = (
             number(float(f"{part:.4g}"))
             for part in (abs(of["deviation"]), of["expected"], of["before"], of["times"])
         )
-        # The interval is an estimate: its last seconds say nothing.
+        # The interval is an estimate, so seconds are omitted.
         seconds = 60 * round(of["length"] / 60) if of["length"] >= 600 else round(of["length"])
         length = duration_text(seconds * 1_000_000)
         over = f"; over {length} it was" if of["length"] else ","

@@ -1,1 +1,1 @@
-"""Alerts to where people are: grouped, silenced, and sent by a thread that holds no run up."""
+"""Sending alerts to people: grouped, silenced, and sent by a thread that never blocks a run."""

@@ -1,4 +1,4 @@
-"""What became of the alerts that an outlet was given."""
+"""The outcomes of the alerts passed to an outlet."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class OutletAccount:
     """Counts of alerts: `given` = `sent` + `failed` + `silenced` + `unmatched` + `pending`.
 
-    `failed` were refused or given up, `silenced` held back for good, `unmatched` are not for this outlet;
-    `pending` wait: for their group, for another attempt, or for a silence to end.
+    `failed` were refused or given up, `silenced` are suppressed for good, `unmatched` are not for this
+    outlet; `pending` wait for their group, for another attempt, or for a silence to end.
     """
 
     given: int = 0
@@ -21,11 +21,11 @@ class OutletAccount:
 
     @property
     def pending(self) -> int:
-        """How many wait."""
+        """The number of waiting alerts."""
         return self.given - self.sent - self.failed - self.silenced - self.unmatched
 
     def to_dict(self) -> dict[str, int]:
-        """As plain values.
+        """As a dictionary.
 
         >>> OutletAccount(given=3, sent=2).to_dict()["pending"]
         1

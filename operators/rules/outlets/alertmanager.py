@@ -1,4 +1,4 @@
-"""Alerts to Alertmanager, which groups, silences, routes and inhibits them with those of Prometheus.
+"""Alerts to Alertmanager, which groups, silences, routes and inhibits them together with Prometheus's alerts.
 
 Source: Alertmanager's API v2, `api/v2/openapi.yaml`, ``POST /alerts``.
 """
@@ -23,16 +23,16 @@ from .matchers import labels_of
 from .text import line
 
 _SHORTEST_US = 4_000_000
-"""Shorter ones would be sent again more than once a second."""
+"""A shorter `lasts` would mean sending more than once per second."""
 _TEST_LASTS = timedelta(minutes=1)
 ACTIVE = 10_000
-"""Active events that are sent again, and as many that are over; of more, the oldest are not sent again."""
+"""The most active events, and the most ended ones, that are sent again; beyond that, the oldest are not."""
 OVER_LASTS = timedelta(minutes=15)
-"""How long an end is sent again, as by Prometheus: an Alertmanager that restarts before it has passed the end
-on doesn't know it any more."""
+"""How long the end of an event is sent again, as in Prometheus: an Alertmanager that restarts before it has
+forwarded the end forgets it."""
 _CHUNK = 500
 _OWN = ("alertname", "app", "kind", "key", "state", "test")
-"""Labels that say something else than a column of this name."""
+"""Labels whose meaning differs from that of a column with this name."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class AlertsToAlertmanager(HttpOutlet):
     """Send alerts to an Alertmanager at an address such as ``http://alertmanager:9093``, by its API v2.
 
     The labels are `alertname` (the rule), `app`, `kind` and `key`, each of the key's columns by its own name,
-    such as `sensor`, and those of `labels` besides, such as ``{"severity": "page"}``. A column whose name is
-    taken by another label has ``key_`` before it. The annotations are `summary`, `description`, `value`,
-    `limit` and `id`. An event that is over is sent as resolved, and again each minute for 15 minutes. One
-    that is on is sent again each minute, as Prometheus does, or four times within a `lasts` shorter than
-    four minutes (at least 4s), and ends by itself `lasts` after the last time. Grouping is Alertmanager's
-    own, and silences may be: of those here, none holds back that an event is over. The other options are
-    those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
+    such as `sensor`, and in addition `labels`, such as ``{"severity": "page"}``. If another label has a
+    column's name, the column gets the prefix ``key_``. The annotations are `summary`, `description`, `value`,
+    `limit` and `id`. An event that is over is sent as resolved, and again each minute for 15 minutes. An
+    active event is sent again each minute, as Prometheus does, or four times per `lasts` if that is shorter
+    than four minutes (it is at least 4s), and ends by itself `lasts` after the last time. Alertmanager does
+    the grouping, and may do the silencing; silences defined here never suppress the end of an event.
+    docs/alerts.md describes the options of all outlets to people. Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToAlertmanager("http://localhost:9093", labels={"severity": "page"}).title
@@ -97,7 +97,7 @@ class AlertsToAlertmanager(HttpOutlet):
         for alert in notification.alerts:
             entry = self.entry(alert, now, notification.is_test)
             identity = tuple(sorted(entry["labels"].items()))
-            if identity in by_labels:  # one request may say each alert once
+            if identity in by_labels:  # one request may contain each alert only once
                 by_labels = OrderedDict()
                 rounds.append(by_labels)
             by_labels[identity] = entry
@@ -107,9 +107,9 @@ class AlertsToAlertmanager(HttpOutlet):
                 self._remember(one, now)
 
     def entry(self, alert: Alert, now: datetime, is_test: bool = False) -> dict[str, Any]:
-        """An alert as the API has it."""
+        """An alert in the API's form."""
         at, since = (_moment(us, now) for us in (alert.at_us, alert.since_us))
-        on = alert.lasts is not False  # what isn't known goes on until it is
+        on = alert.lasts is not False  # an unknown event stays active until its state is known
         ends = now + (_TEST_LASTS if is_test else self._lasting()) if on else max(at, since)
         named = labels_of(alert)
         labels = {**self.labels, "alertname": named["rule"]}
@@ -134,7 +134,7 @@ class AlertsToAlertmanager(HttpOutlet):
         }
 
     def resend(self) -> None:
-        """See `NotifyingOutlet`: active events last from now on, and others have ended lately."""
+        """See `NotifyingOutlet`: renews active events, and repeats recent ends."""
         now = datetime.now(UTC)
         ends = (now + self._lasting()).isoformat()
         with self._lock:
@@ -166,7 +166,7 @@ class AlertsToAlertmanager(HttpOutlet):
 
 
 def key_labels(alert: Alert) -> dict[str, str]:
-    """The parts of an alert's key by their columns, whose names are as Prometheus's labels have to be.
+    """The parts of an alert's key by column, with names that are valid Prometheus labels.
 
     >>> figures = 5.0, 5.0, 5.0, 5.0
     >>> key, names = ("hall", None, 7), ("room.name", "floor", "7th")
@@ -177,7 +177,7 @@ def key_labels(alert: Alert) -> dict[str, str]:
     labels = {}
     for name, value in zip(alert.key_names, jsonable(list(alert.key))):
         label = re.sub(r"[^a-zA-Z0-9_]", "_", name)
-        if not re.match("[a-zA-Z]", label):  # two underscores begin what is Prometheus's own
+        if not re.match("[a-zA-Z]", label):  # two leading underscores are reserved by Prometheus
             label = f"key_{label}"
         if value is not None and (text := visible_name(value)):
             labels[label] = text
@@ -185,7 +185,7 @@ def key_labels(alert: Alert) -> dict[str, str]:
 
 
 def _moment(us: int, now: datetime) -> datetime:
-    """An event time, no later than now: one that lies ahead would begin, or end, later than it did."""
+    """An event time, no later than now: a time in the future would delay the beginning or end."""
     try:
         return min(datetime.fromisoformat(moment(us)), now)
     except OverflowError:

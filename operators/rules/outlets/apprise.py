@@ -16,10 +16,11 @@ from .text import subject
 class AlertsToApprise(NotifyingOutlet):
     """Send alerts to a service that Apprise knows, by its address there: ``pagerduty://…``, ``tgram://…``.
 
-    The message is plain text, a failure where an event fires or is unknown, else a success: PagerDuty and
-    Opsgenie raise and resolve by that. Apprise doesn't tell a refusal from a failure, so each is retried for
-    `patience`. The other options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for
-    an address that Apprise doesn't know, and `ModuleNotFoundError` without the extra ``notify``.
+    The message is plain text. It is a failure if an event fires or is unknown, and a success otherwise, by
+    which PagerDuty and Opsgenie raise and resolve incidents. Apprise doesn't distinguish refusals from
+    failures, so both are retried for `patience`. docs/alerts.md describes the options of all outlets to
+    people. Raises `ValueError` for an address that Apprise doesn't know, and `ModuleNotFoundError` without
+    the extra ``notify``.
 
     Source: https://github.com/caronc/apprise, which lists the addresses.
 
@@ -39,7 +40,7 @@ class AlertsToApprise(NotifyingOutlet):
             from apprise import Apprise
         service = Apprise.instantiate(self.url, suppress_exceptions=True)
         if service is None:
-            # An address holds keys, so that it isn't shown.
+            # An address contains keys, so it isn't shown.
             raise ValueError("apprise: url must be an address that Apprise knows, such as tgram://TOKEN/CHAT")
         object.__setattr__(self, "_service", service)
 

@@ -1,4 +1,4 @@
-"""That an outlet did not take a notification."""
+"""The error of an outlet that did not accept a notification."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from ....sketches.core.errors import StreamgaugeError
 
 
 class OutletError(StreamgaugeError):
-    """An outlet did not take a notification: for good, or for now if it `may_pass`.
+    """An outlet did not accept a notification: permanently, or temporarily if it `may_pass`.
 
-    `after` is for how many seconds it wants nothing, if it said so. The message holds no secret.
+    `after` is the number of seconds to wait that the outlet requested, if any. The message contains no
+    secret.
     """
 
     def __init__(self, text: str, may_pass: bool = False, after: float = 0.0) -> None:

@@ -12,16 +12,16 @@ from ..alert import Alert
 from .matchers import labels_of
 
 LISTED = 100
-"""Alerts of a message that it has whole; of others it says how many there were."""
+"""The number of alerts that a message contains in full; the others are only counted."""
 GROUPS = 1_000
-"""Groups that collect alerts; with one more, the group that is due first is sent early."""
+"""The number of groups that collect alerts; beyond that, the group that is due first is sent early."""
 
 
 @dataclass(frozen=True)
 class Notification:
-    """Alerts that are sent together: those that are listed, and how many `more` there were.
+    """Alerts that are sent together: those that are listed, and the number of `more`.
 
-    `labels` are those that all of them have in common by their grouping.
+    `labels` are those that all of them share because of their grouping.
     """
 
     alerts: Sequence[Alert]
@@ -31,7 +31,7 @@ class Notification:
 
     @property
     def size(self) -> int:
-        """How many alerts it is about."""
+        """The number of alerts that it reports."""
         return len(self.alerts) + self.more
 
 
@@ -51,7 +51,7 @@ class _Group:
 class AlertGroups:
     """Groups that collect alerts: by the labels `by`, for `wait` seconds at first, then every `interval`.
 
-    With ``by=None`` nothing is collected: alerts are due at once, as they came, `LISTED` at most in one
+    With ``by=None`` nothing is collected: alerts are due at once, in order, at most `LISTED` per
     notification.
 
     >>> from dataclasses import replace
@@ -72,7 +72,7 @@ class AlertGroups:
         self._early: list[Notification] = []
 
     def add(self, alert: Alert, now: float) -> None:
-        """Collect an alert that comes now."""
+        """Add an alert to its group."""
         if self._by is None:
             self._add_at_once(alert)
             return
@@ -84,7 +84,7 @@ class AlertGroups:
             common = {name: labels[name] for name in self._by if name in labels}
             group = self._groups[key] = _Group(common, now + self._wait)
         elif group.due <= now and not group.alerts:
-            # Its interval has passed with nothing to say: the group begins again.
+            # Its interval has passed without alerts: the group starts over.
             group.due = now + self._wait
         if len(group.alerts) < LISTED:
             group.alerts.append(alert)
@@ -99,7 +99,7 @@ class AlertGroups:
             self._early.append(Notification((alert,)))
 
     def due(self, now: float, all_groups: bool = False) -> list[Notification]:
-        """The notifications that are due, or all that there are."""
+        """The notifications that are due, or all notifications."""
         ready, self._early = self._early, []
         for key, group in list(self._groups.items()):
             if not all_groups and group.due > now:
@@ -113,17 +113,17 @@ class AlertGroups:
 
     @property
     def next_due(self) -> float | None:
-        """When `due` has something to do next; None while there is no group."""
+        """When `due` will next have a notification; None if there is no group."""
         return 0.0 if self._early else min((group.due for group in self._groups.values()), default=None)
 
     @property
     def is_full(self) -> bool:
-        """Whether more is ready than one notification has room for."""
+        """Whether more is ready than fits in one notification."""
         return len(self._early) > 1
 
     @property
     def alerts(self) -> list[Alert]:
-        """The alerts that are collected, without those that are only counted."""
+        """The collected alerts, without those that are only counted."""
         early = [alert for one in self._early for alert in one.alerts]
         return early + [alert for group in self._groups.values() for alert in group.alerts]
 

@@ -29,20 +29,20 @@ class AlertsToEmail(NotifyingOutlet):
     """Send alerts by e-mail, through the SMTP server `host`.
 
     sender, to
-        An address, and those that get it.
+        The sender's address, and the recipients' addresses.
     security
         ``"starttls"`` (the default), ``"tls"`` from the first byte, or ``"none"``, which is for servers on
-        this machine or in networks of one's own, and sends no password.
+        this machine or in your own network, and sends no password.
     port
-        587, 465 or 25 unless given, by `security`.
+        By default 587, 465 or 25, depending on `security`.
     user, password
-        If the server wants to know who sends.
+        If the server requires a login.
     ca_file
-        Certificates in PEM to trust besides those of the system.
+        Certificates in PEM to trust in addition to the system's.
 
-    That the server took a message says nothing of what later servers do with it. Text from messages is in the
-    body and, with every control character escaped, in the subject. The other options are those of all outlets
-    to people (docs/alerts.md). Raises `ValueError` for options that can't be.
+    A message that the server has accepted may still be rejected by later servers. Text from messages is in
+    the body and, with every control character escaped, in the subject. docs/alerts.md describes the options
+    of all outlets to people. Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> mail = sg.rules.AlertsToEmail("mx.example.org", sender="gauge@example.org", to=["ops@example.org"])
@@ -103,7 +103,7 @@ class AlertsToEmail(NotifyingOutlet):
             log.warning("%s: the server refused %s; others got it", self.title, ", ".join(sorted(refused)))
 
     def message(self, notification: Notification) -> EmailMessage:
-        """The message as it is sent; the same alerts have the same Message-ID."""
+        """The message to send; the same alerts have the same Message-ID."""
         message = EmailMessage()
         message["Subject"] = subject(notification)
         message["From"] = _address(self.sender)
@@ -139,7 +139,7 @@ class AlertsToEmail(NotifyingOutlet):
 
 
 def _address(text: str) -> Address:
-    """An address, perhaps with a name before it. Raises `ValueError` for what is none."""
+    """An address, optionally with a name before it. Raises `ValueError` for an invalid one."""
     if isinstance(text, str) and not any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
         name, spec = parseaddr(text)
         user, sign, domain = spec.rpartition("@")

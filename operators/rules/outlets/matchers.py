@@ -1,4 +1,4 @@
-"""Which alerts: comparisons of what an alert says with texts and patterns, as Alertmanager writes them."""
+"""Selecting alerts: comparisons of their labels with texts and patterns, in Alertmanager's syntax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...rendering.names import visible_name
 from ..alert import Alert
 
 LABELS = ("app", "rule", "kind", "key", "state")
-"""What an alert is known by."""
+"""The labels of an alert."""
 
 _MATCHER = re.compile(r'\s*(\w+)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s][^"]*?))\s*', re.DOTALL)
 
@@ -19,7 +19,7 @@ Sign = Literal["=", "!=", "=~", "!~"]
 
 
 def labels_of(alert: Alert) -> dict[str, str]:
-    """What an alert is known by, as text; no label is empty.
+    """An alert's labels, as text; empty labels are omitted.
 
     >>> alert = Alert("hot", "threshold", "fired", ("hall", 7), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> labels_of(alert)
@@ -39,7 +39,7 @@ def labels_of(alert: Alert) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Matcher:
-    """One comparison. A pattern must match the whole text; a label that isn't there is an empty text.
+    """One comparison. A pattern must match the whole text; a missing label counts as empty text.
 
     >>> Matcher.parse('key=~"hall.*"').matches({"rule": "hot", "key": "hall-2"})
     True
@@ -51,9 +51,9 @@ class Matcher:
 
     @classmethod
     def parse(cls, text: str) -> Matcher:
-        """Read ``LABEL="TEXT"``, with ``!=``, ``=~`` or ``!~`` in place of ``=``.
+        """Parse ``LABEL="TEXT"``, with ``!=``, ``=~`` or ``!~`` in place of ``=``.
 
-        Raises `ValueError` for anything else, a label that alerts don't have, and a pattern that is none.
+        Raises `ValueError` for anything else, an unknown label, and an invalid pattern.
         """
         parts = _MATCHER.fullmatch(text) if isinstance(text, str) else None
         if parts is None:
@@ -70,7 +70,7 @@ class Matcher:
         return cls(label, cast(Sign, sign), value)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it is true of an alert with these labels."""
+        """Whether it matches an alert with these labels."""
         value = labels.get(self.label, "")
         if self.sign in ("=", "!="):
             return (value == self.value) == (self.sign == "=")
@@ -82,7 +82,7 @@ class Matcher:
 
 
 def parse_matchers(texts: Sequence[str], what: str) -> tuple[Matcher, ...]:
-    """Several of them. Raises `ValueError`, naming `what` they are of."""
+    """Parse several matchers. Raises `ValueError`; `what` names their owner in errors."""
     if isinstance(texts, str) or not isinstance(texts, list | tuple):
         raise ValueError(f"{what} must be a list of matchers, as in ['rule=\"hot\"'], got {texts!r}")
     try:
@@ -92,5 +92,5 @@ def parse_matchers(texts: Sequence[str], what: str) -> tuple[Matcher, ...]:
 
 
 def match_all(matchers: Sequence[Matcher], labels: Mapping[str, str]) -> bool:
-    """Whether all are true of an alert with these labels."""
+    """Whether all of them match an alert with these labels."""
     return all(matcher.matches(labels) for matcher in matchers)

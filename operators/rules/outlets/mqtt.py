@@ -17,9 +17,9 @@ from .outlet import NotifyingOutlet
 class AlertsToMqtt(NotifyingOutlet):
     """Publish each alert as JSON to ``mqtt://HOST:PORT/TOPIC`` (``mqtts://`` by TLS), at QoS 1.
 
-    `user` and `password` are those of the broker; in the address they would be seen. A test has the member
-    `test`, true. The other options are those of all outlets to people (docs/alerts.md); nothing is grouped.
-    Raises `ValueError` for options that can't be.
+    `user` and `password` are for the broker; in the address they would be visible. A test has the member
+    `test`, which is true. docs/alerts.md describes the options of all outlets to people; nothing is grouped.
+    Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToMqtt("mqtt://localhost/alerts/iot").title

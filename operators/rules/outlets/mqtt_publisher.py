@@ -1,4 +1,4 @@
-"""Messages to a broker of MQTT, each acknowledged: a connection that is made when it is needed."""
+"""Publishing messages to an MQTT broker, each acknowledged, over a connection that is opened on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 15.0
 
 
 def check_mqtt_url(url: object) -> None:
-    """Raise `ValueError` for what is no address of a topic."""
+    """Raise `ValueError` for anything but an MQTT address with a topic."""
     if not isinstance(url, str) or not _URL.fullmatch(url):
         shown = re.sub(r"(?<=://)[^/\s]+(?=@)", "…", str(url))
         raise ValueError(f"mqtt must be mqtt://HOST:PORT/TOPIC, got {shown!r}")
@@ -29,7 +29,7 @@ def check_mqtt_url(url: object) -> None:
 class MqttPublisher:
     """Publishes to the topic of ``mqtt://HOST:PORT/TOPIC`` or ``mqtts://…`` at QoS 1.
 
-    `user` and `password` are the URL's unless given. Used by one thread.
+    `user` and `password` default to the URL's. For use by one thread.
     """
 
     def __init__(self, url: str, user: str = "", password: str = "") -> None:
@@ -45,11 +45,11 @@ class MqttPublisher:
 
     @property
     def place(self) -> str:
-        """Where it publishes to, without a user or a password."""
+        """Its broker and topic, without user and password."""
         return f"{self._host}:{self._port}/{self.topic}"
 
     def publish(self, payload: bytes) -> None:
-        """Send a message and wait until the broker has it. Raises `OutletError` if it doesn't say so."""
+        """Send a message and wait for the broker's acknowledgement. Raises `OutletError` without one."""
         if self._client is not None and not self._client.is_connected():
             self.close()
         try:
@@ -67,7 +67,7 @@ class MqttPublisher:
             raise OutletError(str(error) or type(error).__name__, may_pass=True) from None
 
     def close(self) -> None:
-        """End the connection; the next message makes another."""
+        """Close the connection; the next message opens a new one."""
         client, self._client = self._client, None
         if client is not None:
             client.disconnect()

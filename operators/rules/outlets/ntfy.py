@@ -12,18 +12,18 @@ from .http import HttpOutlet
 from .text import cut, subject
 
 _LONGEST_BYTES = 3_900
-"""A message of more than 4,096 bytes becomes an attached file."""
+"""ntfy turns a message of more than 4,096 bytes into an attached file."""
 
 
 @dataclass(frozen=True)
 class AlertsToNtfy(HttpOutlet):
     """Publish alerts to a topic of an ntfy server, which phones subscribe to: ``https://ntfy.sh/TOPIC``.
 
-    `priority` is that of events that fire, from 1 to 5; of others it is the server's usual one. `tags` are
-    shown beside the title. A server that wants to know who publishes gets `token`, or `user` and `password`.
-    The message is plain text; if `page` is given, a tap opens the first alert's picture on the page, and a
-    message about several alerts has a link below each, if all links fit. The other options are those of all
-    outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
+    `priority` is the priority of fired events, from 1 to 5; other messages have the server's default. `tags`
+    are shown beside the title. If the server requires a login, set `token`, or `user` and `password`. The
+    message is plain text. If `page` is set, a tap opens the first alert's picture on the page, and a message
+    about several alerts has a link below each, if all links fit. docs/alerts.md describes the options of all
+    outlets to people. Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToNtfy("https://ntfy.example.org/ops", priority=4).place
@@ -55,7 +55,7 @@ class AlertsToNtfy(HttpOutlet):
         self.post(str(url.copy_with(path=f"{folder}/", query=None)), self.body(notification))
 
     def body(self, notification: Notification) -> dict[str, Any]:
-        """The message as JSON: nothing of it is a header."""
+        """The message as JSON; no part of it is a header."""
         fires = any(alert.state == "fired" for alert in notification.alerts)
         body = {
             "topic": self.topic,
@@ -73,7 +73,7 @@ def _fits(texts: Sequence[str]) -> bool:
 
 
 def _fitting(texts: Sequence[str]) -> str:
-    """As many lines as a message may have; the others are counted."""
+    """As many lines as fit in a message; the others are counted."""
     kept: list[str] = []
     size = 0
     for number, text in enumerate(texts):

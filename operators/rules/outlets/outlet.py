@@ -1,4 +1,4 @@
-"""What all outlets to people have in common: which alerts, how they are grouped, and how they are sent."""
+"""Common parts of all outlets to people: matching, grouping, and sending."""
 
 from __future__ import annotations
 
@@ -27,40 +27,39 @@ from .text import cut, lines
 log = logging.getLogger("streamgauge.rules")
 
 _LONGEST_TEXT = 2_000
-"""Characters about an alert by a template."""
+"""The most characters that a template may print for an alert."""
 
 Silences = Sequence[AlertSilence] | Callable[[], Sequence[AlertSilence]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotifyingOutlet(ABC):
-    """An outlet with a thread of its own: a run hands alerts over and goes on, whether they arrive or not.
+    """An outlet with its own thread: a run passes alerts to it and continues, whether or not they arrive.
 
     name
-        What it is called in logs and accounts; its kind and its host unless named.
+        Its name in logs and accounts; by default its kind and its host.
     match
-        Matchers of the alerts that it is for (`AlertSilence` says how they are written); all unless
-        given.
+        Matchers of the alerts that it accepts (`AlertSilence` describes the syntax); by default all alerts.
     silences
-        Which alerts are held back, or a function that gives them each time.
+        The silences that suppress alerts, or a function that returns the current ones.
     group_by, group_wait, group_interval
-        Alerts that have these labels in common are one message, with those that come within `group_wait`;
-        later ones come together, `group_interval` after it. ``group_by=None`` collects nothing.
+        Alerts that share these labels and arrive within `group_wait` become one message; later ones are sent
+        together, `group_interval` after it. ``group_by=None`` disables grouping.
     patience
-        For how long a message is sent again, at growing distances, while the outlet is unreachable or answers
-        429 or 5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
+        How long a message is retried, at growing intervals, while the outlet is unreachable or answers 429 or
+        5xx. Then it is given up, counted and logged. Messages that an outlet refuses are not sent again.
     page
-        The address under which people reach the run's page, such as ``https://gauge.example.org``: each alert
+        The address at which people reach the run's page, such as ``https://gauge.example.org``: each alert
         then has a link to its picture there, with its app, keys, span and event.
     zone
         The time zone of times in messages to people, and of the page that a link opens.
     template
-        The line about an alert, as a template of Jinja2 (`AlertTemplate`), where messages are text.
-        An alert that it can't be rendered for gets the usual line, which is logged.
+        The line about an alert, as a Jinja2 template (`AlertTemplate`), for outlets whose messages are text.
+        If it can't be rendered for an alert, the alert gets the default line, and this is logged.
 
-    At most 1,000 groups, 200 messages and 1,000 events under silences wait; what is beyond is counted as
-    failed, or as silenced, and logged. What waits is kept with the memory of the rules: after a crash it is
-    sent, and the last messages perhaps again.
+    At most 1,000 groups, 200 messages and 1,000 silenced events wait; beyond that, they are counted as failed
+    or as silenced, and logged. Waiting alerts are stored with the rules' state: after a crash they are sent,
+    and the last messages may be repeated.
     """
 
     name: str = ""
@@ -75,20 +74,20 @@ class NotifyingOutlet(ABC):
     template: str = ""
     kind: ClassVar[str]
     silences_ends: ClassVar[bool] = True
-    """Whether a silence holds back that an event is over that had been sent."""
+    """Whether a silence also suppresses the end of an event that had been sent."""
     has_text: ClassVar[bool] = True
-    """Whether its messages are text, which a template may write."""
+    """Whether its messages are text, which a template can produce."""
     _queue: OutletQueue = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check()
         names = "group_wait", "group_interval", "patience"
         seconds = {name: microseconds(getattr(self, name)) / 1e6 for name in names}
-        # Metrics know an outlet by its queue, so an outlet that is refused must not have one.
+        # Metrics find an outlet by its queue, so an outlet with invalid options must not have one.
         object.__setattr__(self, "_queue", OutletQueue(self, seconds))
 
     def _check(self) -> None:
-        """Check the options. Raises `ValueError` for one that can't be used."""
+        """Validate the options. Raises `ValueError` for an invalid one."""
         if self.group_by is not None:
             known = isinstance(self.group_by, list | tuple) and all(one in LABELS for one in self.group_by)
             if not known:
@@ -119,18 +118,18 @@ class NotifyingOutlet(ABC):
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
-        """Those of `match`. Raises `ValueError` for one that can't be read."""
+        """The parsed matchers of `match`. Raises `ValueError` for an invalid one."""
         return parse_matchers(self.match, f"{self.kind}: match")
 
     @property
     def title(self) -> str:
-        """What it is called where people read of it."""
+        """Its name for people."""
         return self.name or f"{self.kind} {self.place}"
 
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where it sends to, without anything secret."""
+        """Its destination, without secrets."""
 
     @property
     def resend_seconds(self) -> float | None:
@@ -146,7 +145,7 @@ class NotifyingOutlet(ABC):
         return AlertTemplate(self.template, self.escape) if self.template else None
 
     def escape(self, text: str) -> str:
-        """A text from outside as it may stand in a message."""
+        """Escape a text from outside for use in a message."""
         return text
 
     def lines(self, notification: Notification, link: Callable[[Alert], str] = lambda alert: "") -> list[str]:
@@ -156,7 +155,7 @@ class NotifyingOutlet(ABC):
     def linked_lines(
         self, notification: Notification, link: Callable[[Alert], str], fits: Callable[[list[str]], bool]
     ) -> list[str]:
-        """The lines; those of several alerts with a link below each, if they fit with their links."""
+        """The lines of a message; if several alerts' links fit, each has its link below it."""
         if self.page and notification.size > 1 and fits(linked := self.lines(notification, link)):
             return linked
         return self.lines(notification)
@@ -166,7 +165,7 @@ class NotifyingOutlet(ABC):
             return ""
         try:
             return cut(self._template.render(alert, self.zone, self.link(alert)).strip(), _LONGEST_TEXT)
-        except Exception as error:  # whatever the expressions of a template raise
+        except Exception as error:  # a template's expressions may raise anything
             log.warning("%s: template: %s; the usual line is sent", self.title, error)
             return ""
 
@@ -175,13 +174,13 @@ class NotifyingOutlet(ABC):
         """Send one message, in the thread of the outlet. Raises `OutletError` if it isn't accepted."""
 
     def resend(self) -> None:  # noqa: B027 - few need it
-        """Say again what is on, where that must be said again. Raises `OutletError`."""
+        """Send active alerts again, for services that require that. Raises `OutletError`."""
 
     def disconnect(self) -> None:  # noqa: B027 - few are connected
-        """Let go of connections; the next `send` makes new ones."""
+        """Close connections; the next `send` opens new ones."""
 
     def current_silences(self) -> Sequence[AlertSilence]:
-        """Those that there are now."""
+        """The current silences."""
         return self.silences() if callable(self.silences) else self.silences
 
     def begin(self) -> None:  # noqa: B027 - the first alert begins it
@@ -192,39 +191,39 @@ class NotifyingOutlet(ABC):
         self._queue.offer(alert)
 
     def knows(self, alert: Alert) -> bool:
-        """Whether it was given the alert before, in this process."""
+        """Whether the alert was passed to it before, in this process."""
         return self._queue.knows(alert)
 
     def pending(self) -> list[Alert]:
-        """The alerts that wait, for those who keep them."""
+        """The waiting alerts, for storage with the rules' state."""
         return self._queue.pending()
 
     def flush(self, seconds: float = 10.0) -> None:
-        """Send all that waits now, whatever its group says, for at most so many seconds."""
+        """Send everything that waits now, regardless of grouping, for at most `seconds`."""
         self._queue.flush(seconds)
 
     def close(self, seconds: float = 10.0) -> None:
-        """Send all that waits now, for at most so many seconds; what remains is given up and counted.
+        """Send everything that waits now, for at most `seconds`; the rest is given up and counted.
 
-        If the memory of the rules is kept, as in a named group's, its next run sends what was given up here.
+        If the rules' state is stored, as in a named group, its next run sends what was given up here.
         """
         self._queue.close(seconds)
 
     @property
     def account(self) -> OutletAccount:
-        """What became of the alerts so far."""
+        """The outcome of the alerts so far."""
         return self._queue.account
 
 
 def all_at_once(outlets: Iterable[object], end: Callable[[NotifyingOutlet], None]) -> None:
-    """Call `end` with those that are outlets to people, side by side: none waits for one that hangs."""
+    """Call `end` with the outlets to people concurrently, so that none waits for one that hangs."""
     notifying = [outlet for outlet in outlets if isinstance(outlet, NotifyingOutlet)]
     with ThreadPoolExecutor(len(notifying) or 1) as pool:
         list(pool.map(end, notifying))
 
 
 def trial_notification(now: datetime | None = None) -> Notification:
-    """A message that says that it is a test, and no more."""
+    """A message that only says that it is a test."""
     at_us = int((now or datetime.now(UTC)).timestamp() * 1e6)
     alert = Alert(
         rule="streamgauge test",

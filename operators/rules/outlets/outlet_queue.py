@@ -1,7 +1,7 @@
-"""The way of alerts through an outlet: matched, silenced, grouped, queued, sent by one thread.
+"""An outlet's queue: alerts are matched, silenced, grouped, queued, and sent by one thread.
 
-The run's thread only ever adds to bounded collections (`offer`); all that can wait, waits in the outlet's own
-thread. Everything that is added leaves by exactly one count of the account.
+The run's thread only adds to bounded collections (`offer`); everything that may block runs in the outlet's
+own thread. Every alert that is added ends in exactly one count of the account.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from .silences import AlertSilence
 log = logging.getLogger("streamgauge.rules")
 
 QUEUED = 200
-"""Notifications that wait for an outlet; with one more, the oldest is given up."""
+"""The number of notifications that wait for an outlet; beyond that, the oldest is given up."""
 HELD = 1_000
-"""Events under silences that are remembered, to be sent if they outlast them."""
+"""The number of silenced events that are remembered, to be sent if they outlast the silence."""
 KNOWN = 20_000
-"""Ids of alerts that are remembered as given in this process: more than ever wait."""
+"""The number of alert ids remembered as passed on in this process: more than can ever wait."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENCE_SECONDS = 5.0
-"""How late it is noticed that a silence has ended."""
+"""The delay until the end of a silence is noticed."""
 _AT_EXIT_SECONDS = 5.0
 
 _queues: WeakSet[OutletQueue] = WeakSet()
 _queues_lock = threading.Lock()
-"""Of `_queues`, which threads add to while others go through it."""
+"""Guards `_queues`, which threads add to while others iterate over it."""
 
 
 class Recipient(Protocol):
-    """The outlet that a queue is of; see `NotifyingOutlet`."""
+    """The outlet of a queue; see `NotifyingOutlet`."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102
@@ -74,7 +74,7 @@ class _Queued:
 
 
 class OutletQueue:
-    """What waits for one outlet, and the thread that sends it, which begins with the first alert."""
+    """The alerts that wait for one outlet, and the thread that sends them, which starts with the first."""
 
     def __init__(self, outlet: Recipient, seconds: Mapping[str, float]) -> None:
         self._outlet = outlet
@@ -98,21 +98,21 @@ class OutletQueue:
 
     @property
     def title(self) -> str:
-        """What its outlet is called."""
+        """Its outlet's name."""
         return self._outlet.title
 
     @property
     def account(self) -> OutletAccount:
-        """What became of the alerts so far."""
+        """The outcomes of the alerts so far."""
         with self._changed:
             return replace(self._account)
 
     def counts(self) -> Mapping[str, int]:
-        """The account as plain values."""
+        """The account as a dictionary."""
         return self.account.to_dict()
 
     def offer(self, alert: Alert) -> None:
-        """Take an alert; returns at once."""
+        """Add an alert; returns immediately."""
         labels = labels_of(alert)
         with self._changed:
             self._account.given += 1
@@ -124,7 +124,7 @@ class OutletQueue:
                 return
             if self._hold_back(alert, labels):
                 if self._held:
-                    self._start()  # which sends them if they outlast the silence
+                    self._start()  # the thread sends them if they outlast the silence
                 return
             self._groups.add(alert, time.monotonic())
             if self._groups.is_full:
@@ -133,18 +133,18 @@ class OutletQueue:
             self._changed.notify_all()
 
     def knows(self, alert: Alert) -> bool:
-        """Whether the alert was given lately, whatever became of it."""
+        """Whether the alert was passed on recently, whatever its outcome."""
         with self._changed:
             return alert.id in self._known
 
     def pending(self) -> list[Alert]:
-        """The alerts that wait, in the order in which they came; not those that are only counted."""
+        """The waiting alerts, in order of arrival; without those that are only counted."""
         with self._changed:
             queued = [alert for one in self._queue for alert in one.notification.alerts]
             return [*queued, *self._groups.alerts, *self._held.values()]
 
     def flush(self, seconds: float) -> None:
-        """Send what waits, for so many seconds at most, and end the thread until another alert comes."""
+        """Send what waits, for at most `seconds`, and end the thread until another alert arrives."""
         with self._changed:
             thread = self._thread
             self._ends_at = time.monotonic() + seconds
@@ -159,7 +159,7 @@ class OutletQueue:
                 self._start()
 
     def close(self, seconds: float) -> None:
-        """Send what waits, for so many seconds at most, and count the rest as failed or as silenced."""
+        """Send what waits, for at most `seconds`, and count the rest as failed or as silenced."""
         self.flush(seconds)
         with self._changed:
             self._thread = None
@@ -170,7 +170,7 @@ class OutletQueue:
         self._outlet.disconnect()
 
     def _hold_back(self, alert: Alert, labels: Mapping[str, str]) -> bool:
-        """Whether a silence holds an alert back, or held back the event that it ends."""
+        """Whether a silence suppresses an alert, or suppressed the event that it ends."""
         event = json.dumps(jsonable([alert.app, alert.rule, list(alert.key)]))
         held = self._held.get(event) if alert.state == "unknown" else self._held.pop(event, None)
         if held is not None:
@@ -221,10 +221,10 @@ class OutletQueue:
                 self._resend()
 
     def _next(self) -> _Queued | bool | None:
-        """What is to be sent next, once that is due; True to say again what is on, None at the end."""
+        """The next notification, once one is due; True to resend active alerts, None at the end."""
         while True:
             if self._thread is not threading.current_thread():
-                return None  # it was closed while it sent, and another may have begun
+                return None  # it was closed while sending, and another thread may have started
             now = time.monotonic()
             self._release_held(now)
             self._collect(now)
@@ -239,7 +239,7 @@ class OutletQueue:
             self._changed.wait(self._pause(now))
 
     def _collect(self, now: float) -> None:
-        """Queue the notifications that are due, and give the oldest up if there are too many."""
+        """Queue the notifications that are due, and drop the oldest if there are too many."""
         for notification in self._groups.due(now, all_groups=self._ends_at is not None):
             self._queue.append(_Queued(notification, now))
         while len(self._queue) > QUEUED:
@@ -247,7 +247,7 @@ class OutletQueue:
             self._give_up(oldest, f"more than {QUEUED:,} messages wait for it")
 
     def _pause(self, now: float) -> float | None:
-        """How long nothing is to be done, unless something comes."""
+        """The seconds until there is something to do, unless an alert arrives."""
         moments = [moment for moment in (self._groups.next_due, self._ends_at) if moment is not None]
         if self._queue:
             moments.append(self._retry_at)
@@ -258,7 +258,7 @@ class OutletQueue:
         return max(0.01, min(moments) - now) if moments else None
 
     def _release_held(self, now: float) -> None:
-        """Send events that have outlasted the silence that held them back."""
+        """Send events that have outlasted the silence that suppressed them."""
         for event, alert in list(self._held.items()):
             if self._silence_of(labels_of(alert)) is None:
                 del self._held[event]
@@ -267,7 +267,7 @@ class OutletQueue:
     def _attempt(self, one: _Queued) -> None:
         try:
             self._outlet.send(one.notification)
-        except Exception as error:  # whatever it is, neither the run nor later messages suffer from it
+        except Exception as error:  # no error may affect the run or later messages
             self._failed(one, error)
             return
         with self._changed:
@@ -324,7 +324,7 @@ def _all_queues() -> list[OutletQueue]:
 
 @atexit.register
 def _close_all() -> None:
-    """Of programs that don't close their outlets: what waits is sent before they end."""
+    """Send what waits before the program ends, for programs that don't close their outlets."""
     for queue in _all_queues():
         if queue.pending():
             queue.close(_AT_EXIT_SECONDS)

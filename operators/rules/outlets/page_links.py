@@ -1,4 +1,4 @@
-"""Links of alerts to their picture on the page, and their times in a zone."""
+"""Links from alerts to their picture on the page, and times in a time zone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..alert import Alert, moment
 _HOUR_US = 3_600_000_000
 _SPANS = (("1h", _HOUR_US), ("6h", 6 * _HOUR_US), ("1d", 24 * _HOUR_US), ("7d", 7 * 24 * _HOUR_US))
 _SHOWN = 3
-"""How many times as long as an event's window the shown span is, at least."""
+"""The shown span is at least this many times as long as an event's window."""
 LONGEST = 2_000
-"""A link with more characters leaves the keys out: clients cut or refuse it."""
+"""A longer link omits the keys, because clients truncate or refuse it."""
 
 
 def page_link(page: str, alert: Alert, zone: str = "UTC") -> str:

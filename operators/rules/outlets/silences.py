@@ -1,4 +1,4 @@
-"""Silences: which alerts are held back, and until when."""
+"""Silences: which alerts are suppressed, and until when."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ log = logging.getLogger("streamgauge.rules")
 class AlertSilence:
     """Silence alerts that match all matchers of `match`, from `since` (default: now) `until` a time.
 
-    A matcher is ``LABEL="TEXT"``, ``LABEL=~"PATTERN"``, or one of both with ``!`` before its sign's
-    last letter, of the labels `app`, `rule`, `kind`, `key` and `state`, as Alertmanager has them. An event
-    that is still on when the silence ends is sent then. `why` is a note for later readers.
+    A matcher is ``LABEL="TEXT"``, ``LABEL!="TEXT"``, ``LABEL=~"PATTERN"`` or ``LABEL!~"PATTERN"`` for the
+    labels `app`, `rule`, `kind`, `key` and `state`, as in Alertmanager. An event that is still active when
+    the silence ends is sent then. `why` is a note for later readers.
 
-    Raises `ValueError` for no matcher at all, for one that can't be read, and for times without a time zone.
+    Raises `ValueError` without a matcher, for an invalid one, and for times without a time zone.
 
     >>> from datetime import datetime, timezone
     >>> import streamgauge as sg
@@ -51,11 +51,11 @@ class AlertSilence:
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
-        """Those of `match`. Raises `ValueError` for one that can't be read."""
+        """The parsed matchers of `match`. Raises `ValueError` for an invalid one."""
         return parse_matchers(self.match, "match")
 
     def holds(self, labels: Mapping[str, str], now: datetime) -> bool:
-        """Whether an alert with these labels is held back at a time."""
+        """Whether an alert with these labels is suppressed at a time."""
         begun = self.since is None or self.since <= now
         return begun and now < self.until and match_all(self.matchers, labels)
 
@@ -65,10 +65,10 @@ class AlertSilence:
 
 
 class SilenceFile:
-    """The silences of a file, which is read again when it has changed; a run needs no restart for one.
+    """The silences of a file, which is reread when it has changed, without restarting the run.
 
-    `read` gives a file's silences. A file that can't be read any more is logged once, and what it said before
-    stays.
+    `read` returns a file's silences. If a file can no longer be read, this is logged once, and its earlier
+    silences remain in effect.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], Sequence[AlertSilence]]) -> None:
@@ -77,7 +77,7 @@ class SilenceFile:
         self._silences = tuple(read(path))
 
     def __call__(self) -> Sequence[AlertSilence]:
-        """Those that there are now."""
+        """The current silences."""
         version = self._state()
         if version != self._version:
             self._version = version

@@ -19,11 +19,11 @@ _LONGEST = 3_000
 class AlertsToSlack(HttpOutlet):
     """Post alerts to a channel by its incoming webhook, whose address is a secret.
 
-    Names and reasons come from messages, so they stand in code spans, in which neither Slack nor Mattermost
-    makes links, mentions or formats of them. If `page` is given, a title links to the first alert's picture
-    on the page, and a message about several alerts has a link below each, if all links fit. Mattermost takes
-    the same (`AlertsToMattermost`). The other options are those of all outlets to people (docs/alerts.md).
-    Raises `ValueError` for options that can't be.
+    Names and reasons come from messages, so they are in code spans, where neither Slack nor Mattermost turns
+    text into links, mentions or formatting. If `page` is set, a title links to the first alert's picture on
+    the page, and a message about several alerts has a link below each, if all links fit. Mattermost accepts
+    the same format (`AlertsToMattermost`). docs/alerts.md describes the options of all outlets to people.
+    Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToSlack("https://hooks.slack.com/services/T0/B0/secret").place
@@ -32,7 +32,7 @@ class AlertsToSlack(HttpOutlet):
 
     kind: ClassVar[str] = "slack"
     entities: ClassVar[bool] = True
-    """Whether ``&``, ``<`` and ``>`` are written as entities, in code spans too."""
+    """Whether ``&``, ``<`` and ``>`` are written as entities, even in code spans."""
 
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""
@@ -56,18 +56,18 @@ class AlertsToSlack(HttpOutlet):
             "fallback": title,
             "mrkdwn_in": ["text"],
         }
-        # A field by itself, so that nothing of an address is read as a format.
+        # A separate field, so that nothing in an address is interpreted as formatting.
         if link := self.link(notification.alerts[0]) if notification.alerts else "":
             attachment |= {"title": "Show it on the page", "title_link": link}
         return {"text": title, "attachments": [attachment]}
 
     def _link_line(self, alert: Alert) -> str:
-        """A link, in brackets, so that nothing of its address is read as a format."""
+        """A link, in brackets, so that nothing in its address is interpreted as formatting."""
         link = self.link(alert)
         return f"<{link.replace('&', '&amp;') if self.entities else link}>"
 
     def escape(self, text: str) -> str:
-        """See `NotifyingOutlet`: a code span, which nothing in it can end."""
+        """See `NotifyingOutlet`: a code span, which no character in the text can end."""
         text = text.replace("`", "ˋ")
         if self.entities:
             text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -82,7 +82,7 @@ def _fits(texts: Sequence[str]) -> bool:
 class AlertsToMattermost(AlertsToSlack):
     """Post alerts to a channel of Mattermost, as `AlertsToSlack` does to one of Slack.
 
-    Raises `ValueError` for options that can't be.
+    Raises `ValueError` for invalid options.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToMattermost("https://chat.example.org/hooks/secret").title

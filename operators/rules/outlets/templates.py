@@ -1,4 +1,4 @@
-"""Messages by templates of one's own, in which nothing that comes from outside is more than text."""
+"""User-defined message templates, in which text from outside can't be anything but text."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ NAMES = (
     *("app", "rule", "kind", "key", "keys", "state", "why", "at", "since"),
     *("value", "lower", "upper", "limit", "details", "link", "id"),
 )
-"""What a template can name; `keys` are the parts of the key by their columns, `link` is that to the page."""
+"""The names that a template can use; `keys` are the parts of the key by column, `link` leads to the page."""
 
 
 class _Link(str):
-    """A link of ours, in which no character needs to be escaped."""
+    """A link of our own, which needs no escaping."""
 
 
 @dataclass(frozen=True)
 class AlertTemplate:
-    """The line about an alert, by a template of Jinja2 in its sandbox.
+    """The line about an alert, by a Jinja2 template in its sandbox.
 
-    What the template prints is escaped: by `escape`, which the outlet has for its kind of text, and so that
-    control characters are seen. The template's own text stays as it is, and so does `link`. Raises
-    `ValueError` for a template that can't be read or names something unknown, `MissingExtraError` without the
-    extra ``notify``.
+    What the template prints is escaped: by the outlet's `escape` for its kind of text, and so that control
+    characters are visible. The template's own text is not changed, nor is `link`. Raises `ValueError` for a
+    template that can't be parsed or uses an unknown name, `MissingExtraError` without the extra ``notify``.
 
     >>> template = AlertTemplate("*{{ rule }}* in {{ keys.room }}: {{ '%.1f' % value }}")
     >>> alert = Alert("hot", "", "fired", ("hall\\n",), 0, 0, 31.0, 31.0, 31.0, 30.0, "", key_names=("room",))
@@ -71,7 +70,7 @@ class AlertTemplate:
         return self.escape("" if value is None else escaped(str(value)))
 
     def render(self, alert: Alert, zone: str, link: str) -> str:
-        """The line about an alert, its times in a zone. Raises what the template's expressions raise."""
+        """The line about an alert, with times in a zone. Raises what the template's expressions raise."""
         labels = labels_of(alert)
         keys = dict(zip(alert.key_names, jsonable(list(alert.key))))
         names = {

@@ -1,4 +1,4 @@
-"""What a message says, line by line: plain text, in which every character from outside is seen."""
+"""The text of a message, line by line: plain text, in which every character from outside is visible."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .matchers import labels_of
 from .page_links import time_in
 
 SHOWN = 20
-"""Alerts that a message shows."""
+"""The number of alerts that a message shows."""
 _LONGEST_SUBJECT, _LONGEST_LINE = 150, 400
 
 
 def subject(notification: Notification) -> str:
-    """A message in one line.
+    """A message's subject.
 
     >>> alert = Alert("hot", "threshold", "fired", ("hall",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
     >>> subject(Notification([alert])), subject(Notification([alert, alert], {"rule": "hot"}, more=3))
@@ -60,8 +60,8 @@ def lines(
 ) -> list[str]:
     """The alerts of a message, their times in a zone, and how many are not shown.
 
-    An alert is written by its template, unless that is empty; else `escape` makes of its line what the outlet
-    shows, with a link below it where `link` gives one.
+    The template writes an alert's line unless it returns an empty string; otherwise `escape` prepares the
+    default line for the outlet. Below it is the link from `link`, if not empty.
     """
 
     def usual(alert: Alert) -> str:
@@ -74,5 +74,5 @@ def lines(
 
 
 def cut(text: str, longest: int) -> str:
-    """A text of at most so many characters."""
+    """A text, truncated to `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,4 +1,4 @@
-"""Where the commands of rules go: topics, web addresses, brokers of MQTT, programs."""
+"""Destinations of rules' commands: topics, web addresses, MQTT brokers, programs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Commands = Mapping[str, Sequence[Command]]
 
 
 def command_message(alert: Alert, content: Any) -> dict[str, Any]:
-    """What is sent as a command: its content, and what it is because of."""
+    """The message for a command: its content, and the alert that caused it."""
     fields = alert.to_dict()
     return {"command": content, **{name: fields[name] for name in ("key", "at", "rule", "id")}}
 
 
 def command_outlets(rules: Sequence[Rule]) -> list[Any]:
-    """An outlet for each place to which commands of rules go."""
+    """An outlet for each destination of rules' commands."""
     places: dict[tuple[str, str], dict[str, list[Command]]] = {}
     for rule in rules:
         for command in rule.commands:
@@ -48,7 +48,7 @@ def command_outlets(rules: Sequence[Rule]) -> list[Any]:
 
 
 def listed_commands(rules: Sequence[Rule], alert: Alert) -> Iterator[dict[str, Any]]:
-    """The commands that follow from an alert, as JSON: `to`, `name`, `content` or why there is none."""
+    """The commands for an alert, as JSON: `to`, `name`, `content` or why there is none."""
     for rule in rules:
         for command in rule.commands if rule.name == alert.rule else ():
             kind, name = command.destination
@@ -68,7 +68,7 @@ def listed_commands(rules: Sequence[Rule], alert: Alert) -> Iterator[dict[str, A
 
 
 def _contents(by_rule: Commands, alert: Alert) -> Iterator[Any]:
-    """What is to be sent of an alert; a key that can't be is logged."""
+    """The contents to send for an alert; an unsafe key is logged."""
     for command in by_rule.get(alert.rule, ()):
         try:
             content = command.content(alert)
@@ -81,7 +81,7 @@ def _contents(by_rule: Commands, alert: Alert) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class CommandTopic:
-    """A `SendingOutlet` of the commands to one topic."""
+    """A `SendingOutlet` for the commands to one topic."""
 
     to: str
     by_rule: Commands
@@ -98,12 +98,12 @@ class CommandTopic:
 
 
 _PATIENCE = "30s"
-"""How long a command is sent again: one that comes much later may do harm."""
+"""How long a command is retried: one that arrives much later may do harm."""
 
 
 @dataclass(frozen=True)
 class CommandWebhook(HttpOutlet):
-    """A `WritingOutlet` of the commands to one address."""
+    """A `WritingOutlet` for the commands to one address."""
 
     by_rule: Commands = field(repr=False)
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
@@ -162,7 +162,7 @@ class CommandProgram:
 
 @dataclass(frozen=True)
 class CommandMqtt(NotifyingOutlet):
-    """A `WritingOutlet` of the commands to a topic of an MQTT broker, at least once (QoS 1)."""
+    """A `WritingOutlet` for the commands to a topic of an MQTT broker, at least once (QoS 1)."""
 
     url: str = field(repr=False)
     by_rule: Commands = field(repr=False)

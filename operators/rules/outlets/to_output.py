@@ -12,12 +12,12 @@ from ...watching.terminal import json_line, write_json, write_line
 from ..alert import Alert
 
 _TAIL_BYTES = 4 * 1024 * 1024
-"""How much of a file's end is looked at for alerts that are there: far more than one crash repeats."""
+"""How much of a file's end is searched for existing alerts: far more than one crash repeats."""
 
 
 @dataclass(frozen=True)
 class AlertsToConsole:
-    """Print alerts on standard output, one a line: as people read them, or with `json` as JSON.
+    """Print alerts on standard output, one per line: as text for people, or with `json` as JSON.
 
     After a crash the last ones may be printed again.
 
@@ -44,10 +44,10 @@ class AlertsToConsole:
 class AlertsToFile:
     """Append alerts to a file, as lines of JSON, each once.
 
-    An alert that is written again after a crash is known by its id among the last lines, and a line that a
-    crash has cut is removed: its alert is written again. Several runs may append to one file. Raises
-    `OSError`, when the run starts, for a file that can't be written; a disk that is full later ends the run,
-    and the next one goes on with the alert that it could not take.
+    After a crash, an alert that is already among the last lines is recognised by its id. A line that the
+    crash has truncated is removed, and its alert is written again. Several runs may append to one file.
+    Raises `OSError`, when the run starts, for a file that can't be written; if the disk fills up later, the
+    run ends, and the next run continues with the alert that was not written.
 
     >>> from tempfile import TemporaryDirectory
     >>> import streamgauge as sg
@@ -81,7 +81,7 @@ class AlertsToFile:
             try:
                 self._known.add(str(json.loads(line)["id"]))
             except (ValueError, KeyError, TypeError):
-                continue  # a line of somebody else's, or one that the look at the tail has cut
+                continue  # another program's line, or one truncated at the start of the tail
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""

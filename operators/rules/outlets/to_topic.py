@@ -17,9 +17,9 @@ from ..alert import Alert
 class AlertsToKafka:
     """Send alerts to a topic, one JSON message each, exactly once.
 
-    They go out in the transaction that keeps the merger's place: read the topic with
-    ``isolation.level=read_committed``. The message's key is the alert's, so that what concerns one key comes
-    in order; the headers `id` and `state` tell alerts apart without decoding. The topic is created with one
+    They are sent in the transaction that stores the merger's position: read the topic with
+    ``isolation.level=read_committed``. The message key is the alert's key, so the alerts of a key stay in
+    order; the headers `id` and `state` identify an alert without decoding it. The topic is created with one
     partition if missing. Raises `ValueError` for a topic without a name.
 
     >>> import json
@@ -49,10 +49,10 @@ class AlertsToKafka:
 class CommandsToKafka:
     """Send an action message to a topic when a rule fires, and another when it clears, exactly once.
 
-    `commands` names, for a rule, what to send when it is ``"fired"`` and when it is ``"cleared"``: a JSON
-    object that says the state that is wanted (``{"ac": "off"}``), not a change of it, so that doing it twice
-    does no harm. The message holds it with the alert's `key`, `at`, `rule` and `id`; its key is the alert's.
-    An event that is withdrawn is answered as if it had cleared.
+    `commands` maps a rule's name to the content for ``"fired"`` and for ``"cleared"``: a JSON object that
+    names the desired state (``{"ac": "off"}``), not a change of it, so that carrying it out twice does no
+    harm. The message contains it with the alert's `key`, `at`, `rule` and `id`; its key is the alert's key. A
+    withdrawn event is treated as if it had cleared.
 
     Raises `ValueError` or `TypeError` for commands that can't be sent.
 
@@ -101,7 +101,7 @@ def _check(what: str, topic: object) -> None:
 
 
 def key_bytes(alert: Alert) -> bytes | None:
-    """A message's key: that of its alert."""
+    """The message key, which is the alert's key."""
     key = jsonable(alert.plain_key)
     return (
         None

@@ -13,7 +13,7 @@ match = ['key=~"hall.*"']
 until = 2026-06-01T18:00:00Z
 why = "painters"
 
-They may stand in the file of the rules, too, whose ``[[rule]]`` is not read here.
+They may also be in the rules file, whose ``[[rule]]`` tables are ignored here.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def read_outlets(path: str | Path) -> list[NotifyingOutlet]:
     """The outlets of a TOML file, one ``[[outlet]]`` each, with its silences, one ``[[silence]]`` each.
 
     The fields of an outlet are the options of its `kind`: alertmanager, slack, mattermost, email, ntfy, mqtt,
-    webhook, apprise. In texts ``${NAME}`` is a variable of the environment, where passwords belong. Silences
-    are read again when the file has changed. Raises `ValueError`, naming the file, the table and the field,
-    for anything else, and `OSError` for a file that can't be read.
+    webhook, apprise. In strings, ``${NAME}`` is replaced by the environment variable, which is the place for
+    passwords. Silences are reread when the file has changed. Raises `ValueError`, naming the file, the table
+    and the field, for anything else, and `OSError` for a file that can't be read.
 
     >>> from tempfile import NamedTemporaryFile
     >>> import streamgauge as sg
@@ -80,9 +80,9 @@ def read_outlets(path: str | Path) -> list[NotifyingOutlet]:
 
 
 def outlet_of(text: str) -> NotifyingOutlet:
-    """An outlet from the fields of an ``[[outlet]]`` in one line, with commas between, as options give it.
+    """An outlet from the fields of an ``[[outlet]]`` on one line, separated by commas, as in options.
 
-    It has no silences, which need a file. Raises `ValueError` for what isn't one.
+    It has no silences, which need a file. Raises `ValueError` for anything else.
 
     >>> outlet_of('kind = "ntfy", url = "https://ntfy.example.org/ops", priority = 5').title
     'ntfy ntfy.example.org'
@@ -92,7 +92,7 @@ def outlet_of(text: str) -> NotifyingOutlet:
     except tomllib.TOMLDecodeError:
         document = {}
     if document.keys() != {"outlet"}:
-        # What was given may hold a password, so that it isn't shown.
+        # The input may contain a password, so it isn't shown.
         raise ValueError(
             "an outlet must be its fields as in TOML, with commas between, such as "
             '\'kind = "ntfy", url = "https://ntfy.sh/hall"\''
@@ -154,7 +154,7 @@ def _outlet(entry: Mapping[str, Any], where: str, silences: Silences) -> Notifyi
 
 
 def _expanded(value: Any, where: str) -> Any:
-    """A value with variables of the environment in its texts. Raises `ValueError` for one that isn't set."""
+    """A value with environment variables replaced in its strings. Raises `ValueError` for an unset one."""
     if isinstance(value, dict):
         return {name: _expanded(part, where) for name, part in value.items()}
     if isinstance(value, list):

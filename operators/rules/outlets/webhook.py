@@ -13,12 +13,12 @@ from .http import HttpOutlet
 
 @dataclass(frozen=True)
 class AlertsToWebhook(HttpOutlet):
-    """POST each alert as JSON to an address, in their order, with `headers` besides.
+    """POST each alert as JSON to an address, in order, with additional `headers`.
 
-    An answer from 200 to 299 takes it; the header ``Idempotency-Key`` holds the alert's id: after a crash the
-    last alerts may be sent again. A test has the member `test`, true. The other options are those of all
-    outlets to people (docs/alerts.md); nothing is grouped. Raises `ValueError` for an address that isn't one
-    of the web.
+    A status from 200 to 299 means that the alert was accepted. The header ``Idempotency-Key`` has the alert's
+    id, because after a crash the last alerts may be sent again. A test has the member `test`, which is true.
+    docs/alerts.md describes the options of all outlets to people; nothing is grouped. Raises `ValueError` for
+    an address that isn't a web address.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToWebhook("ftp://example.org")

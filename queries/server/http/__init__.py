@@ -1,1 +1,1 @@
-"""Served tables over HTTP: questions and answers, live views, what keeps the server within bounds."""
+"""Serving tables over HTTP: questions and answers, live views, and limits that protect the server."""

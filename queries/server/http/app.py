@@ -1,4 +1,4 @@
-"""The server's application: every question of every table, live views, health, and what documents it."""
+"""The server's application: every question about every table, live views, health, and documentation."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def application(
 ) -> Starlette:
     """The ASGI application of a service.
 
-    `routes` are further ones, such as ``/metrics``; one of them may take the place of ``/``. What lies below
-    the paths `open_to_all` needs no token, so it must say nothing about any table.
+    `routes` are additional routes, such as ``/metrics``; one of them may replace ``/``. Paths below
+    `open_to_all` need no token, so they must not reveal anything about any table.
 
     >>> from starlette.routing import Route
     >>> app = application(Service({}))
@@ -79,7 +79,7 @@ async def _health(service: Service, request: Request) -> Response:
 
 
 async def _ready(service: Service, request: Request) -> Response:
-    """Whether every table can answer: all of its log was read once, and it is followed."""
+    """Whether every table can answer: its log was read completely once, and is being followed."""
     waiting = {name: why for name, table in service.tables.items() if (why := _why_not(table))}
     return JSONAnswer({"ready": not waiting, "waiting": waiting}, 503 if waiting else 200)
 
@@ -105,7 +105,7 @@ async def _table(service: Service, request: Request) -> Response:
 
 
 def _described(table: ServedTable) -> dict[str, Any]:
-    """What a table is and how far it is, as plain JSON."""
+    """A table's description and progress, as plain JSON."""
     try:
         view = table.view()
     except NotReady as error:

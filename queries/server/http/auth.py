@@ -1,4 +1,4 @@
-"""Who may ask: a token for everybody, or this machine alone."""
+"""Access control: a token for all clients, or only this machine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _HERE = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
-    """Lets a request through that names the token, or, without a token, one that was sent to this machine.
+    """Accepts requests with the token or, without a token, requests sent to this machine.
 
-    Health, readiness, the documentation and what lies below `open_to_all` say nothing about any table, and
-    are open. Without a token the host that a browser names must be this machine's own name: else a page
-    of somebody else, whose name was pointed here, could read along.
+    Health, readiness, the documentation and paths below `open_to_all` reveal nothing about any table, and are
+    public. Without a token, the host in a browser's request must be this machine's own name; otherwise
+    another site's page, whose name was pointed here (DNS rebinding), could read the answers.
     """
 
     def __init__(self, app: Any, token: str | None, open_to_all: tuple[str, ...] = ()) -> None:
@@ -26,7 +26,7 @@ class Guard:
         self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or hand it on."""
+        """Answer a request, or pass it on."""
         problem = self._refusal(scope) if scope["type"] == "http" else None
         if problem is None:
             await self._app(scope, receive, send)

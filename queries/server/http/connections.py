@@ -1,8 +1,8 @@
-"""Connections of clients that are slow or rude: what they may hold, and for how long.
+"""Time and connection limits for slow or malicious clients.
 
-uvicorn waits without end for the rest of a request, and counts each connection against one limit, health
-checks too. Here a connection that has sent no whole request costs nobody else anything: it has so many
-seconds, and where too many wait the longest waiting one is closed.
+uvicorn waits for the rest of a request without a limit, and counts each connection against a single limit,
+including health checks. Here a connection that has not sent a complete request costs other clients nothing:
+it has a limited number of seconds, and if too many wait, the longest waiting one is closed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ALWAYS_ANSWERED = ("/health", "/ready")
 class Patience:
     """What a server grants to clients.
 
-    A request's head must be complete `head_seconds` after its first byte, or after the connection was made,
-    its body `body_seconds` after its head; a client must take some of its answer every `write_seconds`.
-    Between two requests uvicorn closes a connection after 5 seconds. Of the connections without a whole
-    request at most `waiting` are kept, and `waiting_by_address` from one address.
+    A request's head must be complete `head_seconds` after its first byte, or after the connection was opened,
+    and its body `body_seconds` after its head; a client must read some of its answer every `write_seconds`.
+    Between two requests uvicorn closes a connection after 5 seconds. At most `waiting` connections without a
+    complete request are kept, and `waiting_by_address` from one address.
     """
 
     head_seconds: float = 10.0
@@ -40,7 +40,7 @@ class Patience:
 
 
 class Waiting:
-    """The connections of a server that have sent no whole request, the longest waiting first."""
+    """A server's connections that have not sent a complete request, the longest waiting first."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -48,7 +48,7 @@ class Waiting:
         self._by_address: Counter[str] = Counter()
 
     def add(self, connection: PatientProtocol, address: str) -> None:
-        """Count one more; of too many the longest waiting is closed, of the address that has most of them."""
+        """Add a connection; if there are too many, close the longest waiting one of the busiest address."""
         if connection in self._connections:
             return
         self._connections[connection] = address
@@ -59,7 +59,7 @@ class Waiting:
             self._close_one(self._by_address.most_common(1)[0][0])
 
     def remove(self, connection: PatientProtocol) -> None:
-        """Count it no more."""
+        """Stop counting a connection."""
         address = self._connections.pop(connection, None)
         if address is not None:
             self._by_address[address] -= 1
@@ -73,7 +73,7 @@ class Waiting:
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol, with time limits for what a client sends and takes."""
+    """uvicorn's protocol, with time limits for sending and reading."""
 
     def __init__(self, *given: Any, patience: Patience, waiting: Waiting, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -83,22 +83,22 @@ class PatientProtocol(H11Protocol):
         self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The head of the first request is waited for from here on."""
+        """Start waiting for the head of the first request."""
         super().connection_made(transport)
         self._time("head")
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and wait for the part of the request that is missing."""
+        """Process data, and wait for the missing part of the request."""
         super().data_received(data)
         self._await_client()
 
     def on_response_complete(self) -> None:
-        """An answer went out: the rest of its request, or the next one, is waited for."""
+        """After an answer, wait for the rest of its request, or for the next one."""
         super().on_response_complete()
         self._await_client()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget the connection."""
         self._time(None)
         self._waiting.remove(self)
         if self._writing is not None:
@@ -106,19 +106,19 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client takes less than is sent."""
+        """The client reads more slowly than the server sends."""
         super().pause_writing()
         self._check_writing(None)
 
     def resume_writing(self) -> None:
-        """The client has taken what was sent."""
+        """The client has read what was sent."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
 
     def _await_client(self) -> None:
-        """Time what the client owes now: a head, a body or nothing."""
+        """Start the timer for what the client must send next: a head, a body or nothing."""
         if self.transport.is_closing():
             self._time(None)
         elif self.conn.their_state is h11.SEND_BODY:
@@ -127,7 +127,7 @@ class PatientProtocol(H11Protocol):
             self._time(None)
             self._waiting.remove(self)
         elif self.timeout_keep_alive_task is not None:
-            # Between two requests: uvicorn times that itself, until the first byte of the next.
+            # Between two requests uvicorn uses its own timer, until the first byte of the next.
             self._time(None)
             self._waiting.add(self, self._address)
         else:
@@ -138,7 +138,7 @@ class PatientProtocol(H11Protocol):
         return self.client[0] if self.client else ""
 
     def _time(self, part: str | None) -> None:
-        """Start the time of a part of the request; that of one which is timed already goes on."""
+        """Start the timer of a part of the request, unless it is running."""
         if part == self._timed:
             return
         if self._timer is not None:
@@ -151,7 +151,7 @@ class PatientProtocol(H11Protocol):
             self._timer = self.loop.call_later(seconds, self._too_slow, part, seconds)
 
     def _too_slow(self, part: str, seconds: float) -> None:
-        """The answer to a request that doesn't come: 408, if none went out, and the end of the connection."""
+        """Answer an incomplete request with 408, unless an answer was sent, and close the connection."""
         if not self.transport.is_closing() and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             problem = Problem(
                 408,
@@ -168,7 +168,7 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
     def _check_writing(self, before: int | None) -> None:
-        """End a connection whose client has taken nothing since the last look."""
+        """Close a connection whose client has read nothing since the last check."""
         left = self.transport.get_write_buffer_size()
         if before is not None and left >= before:
             self.transport.abort()
@@ -177,19 +177,19 @@ class PatientProtocol(H11Protocol):
 
 
 def patient(patience: Patience | None = None) -> Callable[..., PatientProtocol]:
-    """What uvicorn's `http=` takes, for one server."""
+    """The class for uvicorn's `http=`, for one server."""
     patience = patience or Patience()
     return partial(PatientProtocol, patience=patience, waiting=Waiting(patience))
 
 
 class InProgress:
-    """Answers 503 where `most` requests are being answered; health and readiness are answered always."""
+    """Answers 503 if `most` requests are in progress; health and readiness are always answered."""
 
     def __init__(self, app: Any, most: int) -> None:
         self._app, self._most, self._now = app, most, 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or say that there are too many."""
+        """Answer a request, or report that there are too many."""
         if scope["type"] != "http" or scope["path"] in ALWAYS_ANSWERED:
             await self._app(scope, receive, send)
             return

@@ -1,8 +1,8 @@
-"""Server-sent events of whatever changes: the present state, and again after each change.
+"""Server-sent events for anything that changes: the current state, and again after each change.
 
-An event's id is a digest of what it says. Who comes back with the last one it has seen gets the next that
-says something else, whichever server it comes back to. An event has the whole answer, so a client that was
-away, or reads slowly, misses nothing by getting only the latest.
+An event's id is a digest of its content. A client that returns with the last id it has seen gets the next
+event with different content, whichever server it returns to. An event contains the whole answer, so a client
+that was away, or reads slowly, misses nothing by getting only the latest.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SLOW_SECONDS = 30.0
 
 
 class EventStream(ABC):
-    """An ASGI response: one client's view of something, until it or the server ends.
+    """An ASGI response: one client's live view, until it or the server ends.
 
-    A client that doesn't take an event for half a minute is let go. At most one event is sent in `interval`
-    seconds; `last` is the id of the one that the client has.
+    A client that doesn't accept an event for half a minute is disconnected. At most one event is sent per
+    `interval` seconds; `last` is the id of the event that the client has.
     """
 
     def __init__(self, service: Service, interval: float, last: str | None) -> None:
@@ -43,22 +43,22 @@ class EventStream(ABC):
     @property
     @abstractmethod
     def about(self) -> str:
-        """What it is of, for the log."""
+        """Its subject, for the log."""
 
     async def refusal(self) -> Problem | None:
-        """Why nothing can be sent at all; None if something can."""
+        """Why nothing can be sent at all; None if events can be sent."""
         return None
 
     @abstractmethod
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from any thread after each change; gives what ends that."""
+        """Call `changed` from any thread after each change; returns a function that ends this."""
 
     @abstractmethod
     async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
-        """The present event's name and what it says, and which parts of that are no news by themselves."""
+        """The current event's name and content, and the parts whose changes alone don't cause an event."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send events until the client leaves, the server stops, or nothing can come any more."""
+        """Send events until the client leaves, the server stops, or no more can follow."""
         if self._service.views >= self._service.live:
             busy = Problem(
                 503,
@@ -115,7 +115,7 @@ class EventStream(ABC):
             stopping.cancel()
 
     async def _event(self) -> bytes:
-        """The present event; nothing if the client has it."""
+        """The current event; empty if the client has it."""
         name, content, passing = await self.current_event()
         lasting = {key: value for key, value in content.items() if key not in passing}
         digest = hashlib.blake2b(json_bytes(lasting), digest_size=8).hexdigest()
@@ -131,12 +131,12 @@ class EventStream(ABC):
 
 
 async def _gone(receive: Any) -> None:
-    """Comes back when the client has left."""
+    """Return when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def _first(seconds: float, *waited: asyncio.Future[Any]) -> bool:
-    """Wait for any of these; False after so many seconds."""
+    """Wait for any of these; False after `seconds`."""
     done, _ = await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     return bool(done)

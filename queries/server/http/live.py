@@ -1,4 +1,4 @@
-"""Live answers as server-sent events: the present answer, and again after each change."""
+"""Live answers as server-sent events: the current answer, and a new one after each change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LiveView(EventStream):
         return self._table.name
 
     async def refusal(self) -> Problem | None:
-        """What is wrong with the question; what passes by itself is sent as an event."""
+        """What is wrong with the question; temporary problems are sent as events."""
         try:
             await self._service.ask(self._table, self._question, lambda answer: None)
         except (BadQuestion, TooMuch) as error:
@@ -47,7 +47,7 @@ class LiveView(EventStream):
         return end
 
     async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
-        """The present answer, or why there is none."""
+        """The current answer, or why there is none."""
         try:
             return "answer", await self._service.ask(self._table, self._question, to_dict), _PASSING
         except Exception as error:

@@ -1,4 +1,4 @@
-"""A request's parameters, from its URL or its JSON body, and the form in which it wants the answer."""
+"""A request's parameters, from its URL or its JSON body, and the requested form of the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_BODY = 1024 * 1024
 
 
 async def parameters(request: Request) -> dict[str, list[Any]]:
-    """A question's parameters, by name. Raises `BadQuestion`, and `Problem` for a body too large."""
+    """A question's parameters, by name. Raises `BadQuestion`, and `Problem` for a body that is too large."""
     if request.method != "POST":
         values: dict[str, list[Any]] = {}
         for name, value in request.query_params.multi_items():
@@ -26,7 +26,7 @@ async def parameters(request: Request) -> dict[str, list[Any]]:
 
 
 async def statement(request: Request) -> str:
-    """The text of SQL in a body, ``{"sql": "SELECT …"}``. Raises `BadQuestion`, and `Problem`."""
+    """The SQL text in a body, ``{"sql": "SELECT …"}``. Raises `BadQuestion`, and `Problem`."""
     fields = from_json(await _body(request))
     text = fields.pop("sql", [None])
     if fields or len(text) != 1 or not isinstance(text[0], str):
@@ -71,12 +71,12 @@ def from_json(body: bytes) -> dict[str, list[Any]]:
         elif value is not None:
             parameters[name] = value if isinstance(value, list) else [value]
     if "item" in parameters:
-        parameters.setdefault("as", ["text"])  # in JSON a text is a text, even if it looks like a number
+        parameters.setdefault("as", ["text"])  # in JSON a string is a string, even if it looks like a number
     return parameters
 
 
 def wanted_form(headers: Mapping[str, str]) -> str:
-    """The media type that a request wants: Arrow if it names that, else JSON. Raises `Problem` for others."""
+    """The requested media type: Arrow if it is named, otherwise JSON. Raises `Problem` for others."""
     accept = headers.get("accept", "*/*").lower()
     kinds = [kind.partition(";")[0].strip() for kind in accept.split(",")]
     for kind in kinds:

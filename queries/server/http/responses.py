@@ -1,4 +1,4 @@
-"""Responses of JSON, whatever texts they hold."""
+"""JSON responses, whatever strings they contain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...response_format import json_bytes
 
 
 class JSONAnswer(JSONResponse):
-    """A response of JSON in which halves of characters, as JSON has them, stay such."""
+    """A JSON response in which lone surrogates, which JSON allows, are preserved."""
 
     def render(self, content: Any) -> bytes:
         """See `starlette.responses.JSONResponse`."""

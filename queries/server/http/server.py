@@ -1,4 +1,4 @@
-"""The server itself: uvicorn on an address, with a token where others may ask, and an end in order."""
+"""The server itself: uvicorn on an address, with a token if other machines may ask, and an orderly end."""
 
 from __future__ import annotations
 
@@ -54,12 +54,11 @@ def check_token(host: str, token: str | None) -> None:
 
 
 class QueryServer:
-    """Serves a service's tables at ``http://host:port`` until it is stopped; port 0 is a free one.
+    """Serves a service's tables at ``http://host:port`` until it is stopped; port 0 selects a free one.
 
-    `routes` and `open_to_all` as for `application`; `patience` is what clients are granted that send their
-    requests slowly, or take answers slowly.
+    `routes` and `open_to_all` are as for `application`; `patience` limits clients that send or read slowly.
 
-    Raises `ServerError` if the address can't be had, or needs a token and has none.
+    Raises `ServerError` if the address is not available, or needs a token and has none.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class QueryServer:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def run(self) -> None:
-        """Serve until SIGINT, SIGTERM or `stop`; then live views end, and what is being answered goes out."""
+        """Serve until SIGINT, SIGTERM or `stop`; then live views end, and answers in progress are sent."""
         try:
             self._server.run([self._socket])
         finally:
@@ -103,11 +102,11 @@ class QueryServer:
                 table.close()
 
     def stop(self) -> None:
-        """End it in order, from any thread. Returns at once."""
+        """Stop it in an orderly way, from any thread. Returns immediately."""
         self._server.end()
 
     def start(self) -> threading.Thread:
-        """Serve in a thread of its own, and come back once it answers."""
+        """Serve in a separate thread, and return once it answers."""
         thread = threading.Thread(target=self.run, name="query server", daemon=True)
         thread.start()
         self._server.answering.wait(30.0)
@@ -115,7 +114,7 @@ class QueryServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which notifies live views when it ends; else it would wait for them."""
+    """uvicorn's server, which notifies live views when it ends; otherwise it would wait for them."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -123,17 +122,17 @@ class _Server(uvicorn.Server):
         self.answering = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start answering."""
         await super().startup(sockets)
         self.answering.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End live views, then the rest."""
+        """End live views, then everything else."""
         self._service.stopping.set()
         await super().shutdown(sockets)
 
     def end(self) -> None:
-        """As for a signal."""
+        """Stop, as after a signal."""
         self.should_exit = True
 
 
@@ -142,8 +141,8 @@ def _bound(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise ServerError(f"{host} is not an address of this machine: {error}") from None
-    # With its protocol named, asyncio sets TCP_NODELAY: else an answer's body waits 40 ms, behind its head,
-    # for a delayed acknowledgement.
+    # With its protocol named, asyncio sets TCP_NODELAY; otherwise an answer's body would wait 40 ms after
+    # its head for a delayed acknowledgement.
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

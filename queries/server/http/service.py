@@ -1,4 +1,4 @@
-"""What the server serves: tables, and the bounds within which questions about them are answered."""
+"""What the server serves: tables, and the limits for questions about them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 @dataclass
 class Service:
-    """Tables by name, and bounds: `threads` questions at a time, `waiting` more, each `seconds` in all.
+    """Tables by name, and limits: `threads` questions at a time, `waiting` more, `seconds` for each in total.
 
-    `live` is how many live views there may be at a time. Questions are answered in threads, whose kernels let
-    go of Python's lock, so that live views and other answers go on meanwhile.
+    `live` is the number of simultaneous live views. Questions are answered in threads whose kernels release
+    Python's lock, so that live views and other answers continue meanwhile.
     """
 
     tables: Mapping[str, ServedTable]
@@ -43,20 +43,20 @@ class Service:
 
     @property
     def stopping(self) -> asyncio.Event:
-        """Set once the server is stopping; live views end then. Of the running event loop."""
+        """Set once the server is stopping; live views end then. Belongs to the running event loop."""
         if self._stopping is None:
             self._stopping = asyncio.Event()
         return self._stopping
 
     def table(self, name: str) -> ServedTable:
-        """The table of that name. Raises `Problem`."""
+        """The table with this name. Raises `Problem`."""
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise Problem(404, "No such table", f"there is no table {name!r}; there are {known}")
         return self.tables[name]
 
     async def ask(self, table: ServedTable, question: Question, write: Callable[[Answer], T]) -> T:
-        """The answer, written by `write`. Raises what `answer` raises, and `Problem` beyond the bounds."""
+        """The answer, serialised by `write`. Raises what `answer` raises, and `Problem` beyond the limits."""
         deadline = Deadline(time.monotonic() + self.seconds)
 
         def run() -> T:
@@ -66,11 +66,11 @@ class Service:
         return await self.in_thread(run)
 
     async def sql(self, text: str, write: Callable[[Answer], T]) -> T:
-        """The answer to a query in SQL, written by `write`. Raises as `ask` does, and `SqlError`."""
+        """The answer to a query in SQL, serialised by `write`. Raises as `ask` does, and `SqlError`."""
         deadline = Deadline(time.monotonic() + self.seconds)
 
         def run() -> T:
-            # The language's parser is loaded by those who use it.
+            # The parser of the language is loaded only if it is used.
             from ...sql.run.server_query import server_query_answer
 
             deadline.check()
@@ -79,7 +79,7 @@ class Service:
         return await self.in_thread(run)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """What a call gives, made in a thread when one is free. Raises `Problem` if too many wait."""
+        """The result of a call, made in a thread when one is free. Raises `Problem` if too many wait."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self.threads)
         if self._answering >= self.threads + self.waiting:

@@ -1,1 +1,1 @@
-"""Statements of SQL, parsed by sqlglot with their positions."""
+"""Parsing SQL statements with sqlglot, with positions."""

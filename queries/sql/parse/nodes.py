@@ -1,4 +1,4 @@
-"""The parts of a query that sqlglot's trees have no node for."""
+"""Parts of a query for which sqlglot's trees have no node."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ....operators.windows import durations
 
 
 class WindowClause(exp.Expression):
-    """``WINDOW TUMBLING (…)``: the kind, and the parts by their names."""
+    """``WINDOW TUMBLING (…)``: the kind, and the parts by name."""
 
     arg_types: ClassVar = {"kind": True, "parts": True}
 
 
 class WindowedTable(exp.Expression):
-    """``TUMBLE(t, ts, …)`` in FROM: the function's name, the time column, the lengths in their order.
+    """``TUMBLE(t, ts, …)`` in FROM: the function's name, the time column, the lengths in order.
 
-    The zone is what ``ts AT TIME ZONE`` names.
+    The zone is the one in ``ts AT TIME ZONE``.
     """
 
     arg_types: ClassVar = {"this": True, "time": True, "lengths": True, "partition": False, "zone": False}
@@ -38,7 +38,7 @@ class Length(exp.Expression):
 
     @property
     def duration(self) -> str:
-        """As definitions have it."""
+        """The length in the form of definitions."""
         return durations.CalendarLength(self.args.get("months") or 0, int(self.this)).text
 
 
@@ -54,10 +54,10 @@ UNITS = {
 
 
 MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-"""Units of the calendar, which windows and their offsets may have."""
+"""Calendar units, which windows and their offsets may have."""
 
 
 def at(node: exp.Expr, token: Token) -> Any:
-    """A node that stands where a token does."""
+    """A node with the position of a token."""
     node.update_positions(token)
     return node

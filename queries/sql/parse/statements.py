@@ -1,4 +1,4 @@
-"""The statements of a script as values. Queries in them are sqlglot's trees, whose words know their place."""
+"""The statements of a script as values. Queries in them are sqlglot trees with positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word or a constant of a statement, and where it stands."""
+    """A word or a constant of a statement, with its position."""
 
     value: Any
     start: int
@@ -19,7 +19,7 @@ class Word:
 
     @property
     def meta(self) -> dict[str, int]:
-        """Its place, as nodes of a tree have it."""
+        """Its position, in the form of tree nodes."""
         return {"start": self.start, "end": self.end - 1}
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredColumn:
-    """A column of a CREATE; `role` is ``key`` for what comes from the message's key, else empty."""
+    """A column of a CREATE; `role` is ``key`` for a column from the message's key, else empty."""
 
     name: Word
     type: exp.DataType
@@ -36,7 +36,7 @@ class DeclaredColumn:
 
 
 Options = Mapping[str, Word]
-"""What stands in WITH, by upper-case names."""
+"""The options in WITH, by upper-case names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Define:
 class CreateAs:
     """``CREATE STREAM`` or ``CREATE TABLE`` of a query's rows.
 
-    `others` are the next SELECTs of a UNION ALL.
+    `others` are the further SELECTs of a UNION ALL.
     """
 
     kind: str
@@ -109,7 +109,7 @@ class RunScript:
 
 @dataclass(frozen=True, slots=True)
 class InsertSelect:
-    """``INSERT INTO … SELECT``; `others` are the next SELECTs of a UNION ALL."""
+    """``INSERT INTO … SELECT``; `others` are the further SELECTs of a UNION ALL."""
 
     name: Word
     select: exp.Select
@@ -128,7 +128,7 @@ class InsertValues:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A SELECT by itself; `others` are the next SELECTs of a UNION ALL."""
+    """A SELECT by itself; `others` are the further SELECTs of a UNION ALL."""
 
     select: exp.Select
     others: tuple[exp.Select, ...] = ()
@@ -203,7 +203,7 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as it stands in a script."""
+    """A statement in a script."""
 
     text: str
     start: int

@@ -1,7 +1,7 @@
-"""Variables of a script: ``DEFINE name = 'value'``, and ``${name}`` in the statements behind it.
+"""Variables of a script: ``DEFINE name = 'value'``, and ``${name}`` in later statements.
 
-What a variable holds stands in place of it: within a text or a quoted name as it is, elsewhere as the words
-that it is made of. ``$${name}`` is ``${name}`` itself.
+A variable is replaced by its value: unchanged within a string or a quoted name, otherwise as the tokens that
+the value consists of. ``$${name}`` stands for ``${name}`` itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\$(\$?)\{(\w*)\}")
 def with_variables(
     tokens: Sequence[Token], variables: Mapping[str, str], words: Callable[[str], list[Token]]
 ) -> list[Token]:
-    """The words of a statement with what variables hold; `words` takes a value apart.
+    """The tokens of a statement with variables replaced; `words` tokenizes a value.
 
     Raises `SqlError` for a variable that isn't defined.
     """
@@ -29,7 +29,7 @@ def with_variables(
 
 
 def define(node: Any, variables: dict[str, str]) -> None:
-    """Change the variables as a statement says, if it is one of them."""
+    """Update the variables if a statement is a DEFINE or UNDEFINE."""
     if isinstance(node, Define) and node.value is None:
         variables.pop(str(node.name).lower(), None)
     elif isinstance(node, Define):

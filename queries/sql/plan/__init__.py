@@ -1,1 +1,1 @@
-"""Parsed statements as streams and as questions."""
+"""Planning parsed statements as streams and as questions."""

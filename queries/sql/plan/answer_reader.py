@@ -1,4 +1,4 @@
-"""A query's columns, its HAVING and its ORDER BY, read off the answers of windows."""
+"""Computing a query's columns, its HAVING and its ORDER BY from the answers of windows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ EDGES = {
     **dict.fromkeys(("TUMBLE_START", "HOP_START", "SESSION_START"), START),
     **dict.fromkeys(("TUMBLE_END", "HOP_END", "SESSION_END"), END),
 }
-"""Flink's functions of a window's edges."""
+"""Flink's functions for a window's edges."""
 BOUNDS = {"LOWER_BOUND": "lower", "UPPER_BOUND": "upper"}
-"""The functions that give a bound of an aggregate, and which."""
+"""The functions that return a bound of an aggregate, and which bound."""
 
 
 class AnswerReader:
-    """Reads a query's columns off the answers of windows.
+    """Computes a query's columns from the answers of windows.
 
-    `schema` is that of the answers, `calls` the aggregates by their nodes' ids, `keys` the columns of groups
-    by the text that they have in the query; `key_of` gives the column of a group that a name means, empty for
-    none.
+    `schema` is the schema of the answers, `calls` has the aggregates by their nodes' ids, `keys` the columns
+    of groups by their text in the query; `key_of` returns the group column that a name refers to, empty if
+    there is none.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class AnswerReader:
         )
 
     def remark(self) -> str:
-        """The Python of what is read off the answers, as a comment behind the stream's."""
+        """The Python for the values read from the answers, as a comment after the stream's."""
         if not self._having_text:
             return ""
         filtered = f"sg.query(table).filter({bare(self._having_text)})"
         return f"\n# HAVING, on the answers of windows:\n# {filtered}"
 
     def expressions(self) -> Expressions:
-        """Of the answers' columns."""
+        """Expressions over the answers' columns."""
         return Expressions(self._make, self._column, self._special, self._now)
 
     def _ordered(self, one: Any, outputs: Mapping[str, Output], items: list[Any]) -> str:
@@ -176,7 +176,7 @@ class AnswerReader:
         return self._aggregate(inner, side)
 
     def _bound_of(self, node: Any, side: str) -> Scalar | None:
-        """The bound of a selected column, if it is an aggregate that has bounds apart from its value."""
+        """The bound of a selected column, if it is an aggregate with bounds besides its value."""
         inner = node.this if isinstance(node, exp.Filter) else node
         if id(inner) not in self._calls:
             return None
@@ -211,7 +211,7 @@ class AnswerReader:
         column = make.column(name)
         if not side:
             if one.family == "top_k" and (most := dict(one.options).get("k")) is not None:
-                return make.call(column, "list.head", most)  # of a stored table, which may hold more
+                return make.call(column, "list.head", most)  # a stored table may have more items
             return make.call(column, "sqrt") if one.root else column
         if column.kind in ("list", "struct", "bytes"):
             raise error_at(
@@ -221,7 +221,7 @@ class AnswerReader:
 
 
 def ranks_of(calls: Iterable[tuple[str, AggregateCall]]) -> dict[str, tuple[float, ...]]:
-    """The ranks that a query asks each aggregate for, by its name, each once."""
+    """The ranks at which a query reads each aggregate, by its name, without repetitions."""
     ranks: dict[str, tuple[float, ...]] = {}
     for name, one in calls:
         if one.ranks:
@@ -230,12 +230,12 @@ def ranks_of(calls: Iterable[tuple[str, AggregateCall]]) -> dict[str, tuple[floa
 
 
 def answer_schema(stream: Stream, ranks: Mapping[str, tuple[float, ...]]) -> dict[str, Any]:
-    """The columns of the answers of a stream's windows, and of those at ranks."""
+    """The columns of the answers of a stream's windows, including those at ranks."""
     return schema_of_answers(schema_of(stream), ranks)
 
 
 def schema_of_answers(schema: Any, ranks: Mapping[str, tuple[float, ...]]) -> dict[str, Any]:
-    """The columns of a table's answers, and of those at ranks."""
+    """The columns of a table's answers, including those at ranks."""
     answers = query(schema.empty_table()).schema
     more = {ranked(name, rank): RANKED_TYPE for name, those in ranks.items() for rank in those}
     types = dict(zip(answers.names(), answers.dtypes()))

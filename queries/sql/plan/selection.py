@@ -1,4 +1,4 @@
-"""What a query answers of closed windows: its columns, its HAVING, its order, from a table of sketches."""
+"""Computing a query's answer from a table of sketches of closed windows: its columns, HAVING and order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Output:
 
 @dataclass(frozen=True)
 class ResultSet:
-    """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row.
+    """A query's rows; for estimates also the bounds, a list of ``[lower, upper]`` per row.
 
-    `warnings` say which messages are not in them.
+    `warnings` say which messages are missing from them.
     """
 
     rows: pl.DataFrame
@@ -46,11 +46,12 @@ class ResultSet:
 
 @dataclass(frozen=True)
 class AnswerSelection:
-    """What a query reads off the answers of windows.
+    """What a query reads from the answers of windows.
 
-    `ranks` are, by the aggregate's column, the ranks at which it is read: each a column of the answers beside
-    those of `query`, called as `ranked` says. `order` holds names of outputs, each with whether it falls, and
-    whether nulls come first. With `of_nothing` there is a row even without any window: COUNT(*) is 0 then.
+    `ranks` are, by the aggregate's column, the ranks at which it is read: each is a column of the answers in
+    addition to those of `query`, named by `ranked`. `order` has names of outputs, each with whether it is
+    descending, and whether nulls come first. With `of_nothing` there is a row even without any window, in
+    which COUNT(*) is 0.
     """
 
     outputs: tuple[Output, ...]
@@ -72,15 +73,15 @@ class AnswerSelection:
         return ResultSet(shown, {name: [list(pair) for pair in pairs] for name, pairs in bounds.items()})
 
     def rows(self, table: ArrowStream) -> pl.DataFrame:
-        """The rows alone."""
+        """The rows without bounds."""
         return self.selected(table, bounds=False)
 
     def selected(self, table: ArrowStream, bounds: bool = True) -> pl.DataFrame:
-        """The rows, with the bounds of estimates as columns behind them if they are wanted."""
+        """The rows, followed by the bounds of estimates as columns if requested."""
         if self.of_nothing:
             whole = arrow_table(table)
             table = whole if whole.num_rows else _of_nothing(whole)
-        answers = query(table)  # of what closed in a run from live sketches, whose bytes nobody needs here
+        answers = query(table)  # windows of a run are answered from live sketches, without serialising
         for name, ranks in self.ranks.items():
             answers = answers.with_columns(_at_ranks(arrow_table(table), name, ranks))
         if self.having is not None:
@@ -103,10 +104,10 @@ class AnswerSelection:
 
 @dataclass(frozen=True)
 class SelectedToKafka:
-    """A sink of a query's rows: a JSON object a row, with the query's columns, each window exactly once.
+    """A sink for a query's rows: a JSON object per row, with the query's columns, each window exactly once.
 
-    The message's key is that of the groups, as with `AnswersToKafka`, and so are the topic and the
-    header `final`.
+    The message key contains the keys of the groups, as with `AnswersToKafka`; topic and the header `final`
+    are also as there.
     """
 
     to: str
@@ -127,7 +128,7 @@ class SelectedToKafka:
 
 
 def ranked(name: str, rank: float) -> str:
-    """The column of the answers that holds an aggregate's value at a rank.
+    """The column of the answers that contains an aggregate's value at a rank.
 
     >>> ranked("latency", 0.99)
     'latency @ 0.99'
@@ -150,7 +151,7 @@ def _of_nothing(table: pa.Table) -> pa.Table:
 
 
 def _at_ranks(table: pa.Table, name: str, ranks: tuple[float, ...]) -> list[pl.Series]:
-    """The values at ranks, with bounds, of each row's sketch."""
+    """The values at ranks, with bounds, from each row's sketch."""
     usual = list(USUAL_QUANTILES)
     if set(ranks) <= set(usual):
         answers = query(table.select([*table.schema.names[:2], name]))[name].struct.field("quantiles")

@@ -1,1 +1,1 @@
-"""Statements run: a session, its broker or memory, and its stored tables."""
+"""Running statements: a session, its brokers or memory, and its stored tables."""

@@ -1,4 +1,4 @@
-"""``ASSERT VALUES``: the rows that a stream or table must have next, against those that came."""
+"""``ASSERT VALUES``: compares the rows that a stream or table must have next with those that arrived."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_assertion(
     begin: int,
     at: Any,
 ) -> None:
-    """Raise `SqlError` unless the first messages are these rows; `begin` is the number of those before."""
+    """Raise `SqlError` unless the first messages are these rows; `begin` is the number of earlier ones."""
     given = messages[: len(rows)]
     decoded = relation.decoder().decode(Messages.of([one.value for one in given])).frame
     keys = [None if one.key is None else one.key.decode() for one in given]

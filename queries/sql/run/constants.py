@@ -19,7 +19,7 @@ from .pull_filter import naive
 
 
 def constants(select: exp.Select, now: datetime) -> ResultSet:
-    """The row; `now` is what NOW() is. Raises `SqlError` for what a row of nothing can't have."""
+    """The row; `now` is the value of NOW(). Raises `SqlError` for clauses that need rows."""
     check_grammar(select)
     if len(select.args) > 1:
         for name, value in select.args.items():

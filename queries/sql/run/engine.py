@@ -1,4 +1,4 @@
-"""Where statements run: what a session asks of it."""
+"""The interface between a session and the engine that runs its statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..plan.selection import ResultSet
 
 
 class Engine(Protocol):
-    """Where statements run: on brokers, `brokers.Brokers`, or `memory.Memory` in memory."""
+    """Runs statements: on brokers, `brokers.Brokers`, or in memory, `memory.Memory`."""
 
     def topics(self) -> list[tuple[str, int]]:
         """The topics, each with its number of partitions."""
@@ -21,10 +21,10 @@ class Engine(Protocol):
         """A topic's messages: partition, offset, time, key, value."""
 
     def rows(self, plan: LogicalPlan) -> Iterator[ResultSet]:
-        """A query's rows, as they come."""
+        """A query's rows, as they arrive."""
 
     def keep(self, name: str, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> None:
-        """Let a query write its rows to a topic: to the end, or from now on."""
+        """Register a query that writes its rows to a topic: once to the end, or continuously."""
 
     def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write rows to a relation's topic."""
@@ -35,16 +35,16 @@ class Engine(Protocol):
         """Raise `SqlError` unless the relation's next rows are these."""
 
     def view(self, group: str) -> TableView:
-        """The table of a running group as it is now."""
+        """The current table of a running group."""
 
     def queries(self) -> list[tuple[str, str]]:
         """The queries that write, each with its topic."""
 
     def start(self) -> None:
-        """Start the queries that are kept and not started yet: those of the same topics together."""
+        """Start the registered queries that aren't started yet: those of the same topics together."""
 
     def terminate(self, names: Collection[str]) -> None:
         """End queries that write. Raises `ValueError` for one that can't be ended without others."""
 
     def configure(self, name: str, value: str) -> None:
-        """Take a setting. Raises `ValueError` for one that isn't known."""
+        """Change a setting. Raises `ValueError` for an unknown one."""

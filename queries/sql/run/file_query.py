@@ -1,4 +1,4 @@
-"""A query of files: its windows or its rows, made in this process without a broker."""
+"""A query of files: its windows or its rows, computed in this process without a broker."""
 
 from __future__ import annotations
 

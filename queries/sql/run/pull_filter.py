@@ -1,4 +1,4 @@
-"""The WHERE of a question to a stored table: which windows, which groups by their keys, which rows."""
+"""The WHERE of a query of a stored table: selects windows, groups by their keys, and rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MIRRORED = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
 
 @dataclass(frozen=True)
 class PullFilter:
-    """Conditions on a table's windows, on the values of keys, and on rows by anything else.
+    """Conditions on a table's windows, on the values of keys, and on other properties of rows.
 
-    `keys` are what `merge_cache.Selection` takes: what is merged of them can be kept for the next question.
+    `keys` are in the form of `merge_cache.Selection`, so that their merges can be reused by the next query.
     """
 
     windows: tuple[Any, ...] = ()
@@ -38,7 +38,7 @@ class PullFilter:
 
     @classmethod
     def of(cls, condition: Any, schema: pa.Schema) -> PullFilter:
-        """That of a condition. Raises nothing: names are looked up when it is applied."""
+        """The filter for a condition. Raises nothing: names are resolved when it is applied."""
         windows, keys, rows = [], [], []
         for one in [] if condition is None else conjuncts(condition):
             names = {column.name.lower() for column in one.find_all(exp.Column)}
@@ -55,7 +55,7 @@ class PullFilter:
         return PullFilter(self.windows + other.windows, self.keys + other.keys, self.rows + other.rows)
 
     def chosen(self, windows: Sequence[ServedWindow], schema: pa.Schema, now: datetime) -> list[ServedWindow]:
-        """The windows that it leaves, each with the rows that it leaves. Raises `SqlError`."""
+        """The windows that it selects, each with the selected rows. Raises `SqlError`."""
         kept = list(windows)
         if self.windows:
             frame = pl.DataFrame(
@@ -67,18 +67,18 @@ class PullFilter:
             return kept
         names = keys_of(schema)
         if not kept:
-            # What is wrong with the condition is wrong whichever rows there are.
+            # Errors in the condition are reported whatever rows there are.
             _mask(self.rows, _frame(schema.empty_table(), names), names, now)
         filtered = []
         for one in kept:
             mask = _mask(self.rows, _frame(one.table, names), names, now)
             table = one.table.filter(pa.array(mask.to_numpy(), pa.bool_()))
-            # Another version, so that nothing merged of it is mistaken for what was merged of the whole.
+            # Another version, so that merges of this part are not confused with merges of the whole.
             filtered.append(replace(one.with_table(table), version=new_version()))
         return filtered
 
     def span(self, now: datetime) -> tuple[int, int | None]:
-        """The span that it names (int64 microseconds), as far as it is one of plain comparisons."""
+        """The span that it selects (int64 microseconds), as far as plain comparisons define it."""
         since, until = EARLIEST, None
         for one in self.windows:
             kind, left, right = type(one), one.this, one.args.get("expression")
@@ -94,7 +94,7 @@ class PullFilter:
 
 
 def _key_values(node: Any, schema: pa.Schema) -> tuple[str, tuple[Any, ...]] | None:
-    """The key and its values that ``key = value`` and ``key IN (…)`` name; None for any other condition."""
+    """The key and the values in ``key = value`` and ``key IN (…)``; None for any other condition."""
     if isinstance(node, exp.EQ):
         column, given = node.this, [node.expression]
         if isinstance(node.expression, exp.Column):
@@ -123,7 +123,7 @@ def _frame(table: pa.Table, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _mask(conditions: Sequence[Any], frame: pl.DataFrame, keys: Sequence[str], now: datetime) -> pl.Series:
-    """Where all conditions hold."""
+    """A mask of the rows for which all conditions hold."""
     make = Scalars(frame.schema)
 
     def column(node: exp.Column) -> Scalar:
@@ -140,7 +140,7 @@ def _mask(conditions: Sequence[Any], frame: pl.DataFrame, keys: Sequence[str], n
 
     expressions = Expressions(make, column, now=now)
     holds = [expressions.condition(one, "WHERE").expr.fill_null(False) for one in conditions]
-    # Of no column, a condition is one value for all rows.
+    # A condition without columns has one value for all rows.
     return frame.select((pl.all_horizontal(holds) & pl.repeat(True, pl.len())).alias("_"))["_"]
 
 
@@ -154,5 +154,5 @@ def _moment(node: Any, now: datetime) -> int:
 
 
 def naive(now: datetime) -> datetime:
-    """A time in UTC without its zone, as SQL's times are."""
+    """A time in UTC without its zone, like SQL's times."""
     return now.astimezone(UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Questions to stored tables of sketches: any span, fewer keys, coarser windows, by merging."""
+"""Queries of stored tables of sketches: any span, fewer keys, coarser windows, by merging."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ..plan.windows import check_grouped, window_call, window_of_clause, window_
 from .pull_filter import PullFilter, naive
 
 _ORDERED = (*DISTINCT, "count", "sum", "min", "max")
-"""Families whose sketches are ordered as their answers in SQL are."""
+"""Families whose sketches are ordered like their answers in SQL."""
 
 
 def pull_query(
@@ -48,11 +48,11 @@ def pull_query(
     limits: Limits = Limits(),  # noqa: B008
     deadline: Deadline = Deadline(),  # noqa: B008
 ) -> Answer:
-    """The answer of a query to a table of sketches at one moment; `now` is what NOW() is.
+    """The answer of a query to a table of sketches at one moment; `now` is the value of NOW().
 
-    Without an aggregate in it, each stored window and group is a row. With one, what GROUP BY doesn't name is
-    merged: keys, and, unless it names the window, all windows of the span into one. Raises `SqlError`,
-    `TooMuch` beyond the limits, and `OutOfTime`.
+    Without an aggregate, each stored window and group is a row. With one, everything that GROUP BY doesn't
+    name is merged: keys, and, unless it names the window, all windows of the span into one. Raises
+    `SqlError`, `TooMuch` beyond the limits, and `OutOfTime`.
     """
     check_clauses(select)
     if select.args.get("emit") is not None:
@@ -69,7 +69,7 @@ def pull_query(
 
 
 def _check_names(select: exp.Select, name: str) -> None:
-    """Raise `SqlError` for a column of another table than the one that is asked."""
+    """Raise `SqlError` for a column of another table than the queried one."""
     table = select.args["from_"].this
     for call in select.find_all(exp.Anonymous):
         if call.name.upper() in EDGES and call.expressions:
@@ -81,7 +81,7 @@ def _check_names(select: exp.Select, name: str) -> None:
 
 
 def described(view: TableView) -> list[tuple[str, str]]:
-    """What a stored table has: its keys, and what each aggregate is."""
+    """The columns of a stored table: its keys, and a description of each aggregate."""
     aggregates = aggregates_of(view.schema).items()
     return [
         *((key, "key") for key in keys_of(view.schema)),
@@ -91,14 +91,14 @@ def described(view: TableView) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a question merges: the keys that are kept, and the windows."""
+    """What a query merges: the keys that are preserved, and the windows."""
 
     keys: tuple[str, ...]
     every: Every
 
 
 class _PullQuery:
-    """One question."""
+    """One query."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _PullQuery:
     def _selection(
         self, items: list[Any], shape: _Shape, calls: Mapping[int, tuple[str, AggregateCall]]
     ) -> AnswerSelection:
-        """What is read off the merged table."""
+        """What is read from the merged table."""
         ranks = ranks_of(calls.values())
         types = {key: self._view.schema.field(key).type for key in shape.keys}
         schema = table_schema(types, self._columns.aggregates, None)
@@ -173,12 +173,12 @@ class _PullQuery:
             self._now,
         )
         selection, _ = reader.selection(self._select, items, aliases, ranks, limit_of(self._select))
-        # Without groups there is a row even of nothing, as of a stream.
+        # Without groups there is a row even if nothing is selected, as for a stream.
         merged = bool(calls) and shape == _Shape((), "span") and self._select.args.get("group") is None
         return replace(selection, of_nothing=merged)
 
     def _shape(self, aggregated: bool) -> _Shape:
-        """The keys that are kept, and whether windows are, or what they are merged into."""
+        """The keys that are preserved, and whether windows are, or what they are merged into."""
         select, view = self._select, self._view
         group = select.args.get("group")
         if not aggregated and group is None and self._longer() is None:
@@ -244,7 +244,7 @@ class _PullQuery:
         selection: AnswerSelection,
         items: list[Any],
     ) -> pa.Table | None:
-        """Only the groups that come first in the query's order, where that order is an aggregate's."""
+        """Only the groups that come first in the query's order, if it orders by an aggregate."""
         name = self._order_column(selection, items)
         columns = self._columns
         few = selection.limit is not None and selection.limit <= MOST_FIRST
@@ -270,7 +270,7 @@ class _PullQuery:
         return self._rollups.few(self._view.schema, chosen, wanted, first, self._deadline)
 
     def _order_column(self, selection: AnswerSelection, items: list[Any]) -> str:
-        """The table's column whose order is that of the query; empty where there is none."""
+        """The table's column whose order is that of the query; empty if there is none."""
         if len(selection.order) != 1 or selection.order[0][2]:
             return ""
         for one, item in zip(selection.outputs, items):

@@ -1,4 +1,4 @@
-"""The CREATE statement that a topic's messages suggest, where one was written without columns."""
+"""Inferring the CREATE statement for a topic's messages, if it was written without columns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..parse.statements import CreateSource
 from ..scalars.scalars import sql_type
 
 SAMPLED = 1_000
-"""Messages that are looked at."""
+"""The number of messages to examine."""
 _RECENT_MS = range(946_684_800_000, 4_102_444_800_000)
 """Milliseconds of times between 2000 and 2100."""
 _TIME_NAMES = re.compile(r"(^|_)(time|timestamp|ts|at|date|created|occurred)(_|$)|time$|_at$", re.I)
 
 
 def inferred_create(node: CreateSource, messages: Iterable[Sequence[Any]]) -> str:
-    """The statement with the columns that messages have. Raises `ValueError` if they don't say.
+    """The statement with the columns found in messages. Raises `ValueError` if they can't be inferred.
 
-    `messages` are as `Engine.messages` gives them: partition, offset, time, key, value.
+    `messages` are as `Engine.messages` returns them: partition, offset, time, key, value.
     """
     rows: list[dict[str, Any]] = []
     keys: list[str | None] = []
@@ -77,7 +77,7 @@ def column_types(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _type(values: Sequence[Any]) -> str:
-    """The type that holds all of some values; a text where there is none, as of values of several kinds."""
+    """The type that can hold all of some values; text if there is none, as for values of several kinds."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return sql_type(pl.Boolean())
@@ -95,7 +95,7 @@ def _type(values: Sequence[Any]) -> str:
 
 
 def _time_column(types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The first column that is called as times are and always holds one; empty where there is none."""
+    """The first column with a typical name for times that always holds one; empty if there is none."""
     for name, kind in types.items():
         values = [row.get(name) for row in rows]
         if not _TIME_NAMES.search(name):

@@ -1,4 +1,4 @@
-"""A query in SQL to the tables that a server has."""
+"""A query in SQL of the tables of a server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .pull_query import pull_query
 def server_query_answer(
     text: str, tables: Mapping[str, ServedTable], rollups: MergeCache, limits: Limits, deadline: Deadline
 ) -> Answer:
-    """The answer of one SELECT whose FROM is a table of the server's, by its name.
+    """The answer of one SELECT whose FROM names a table of the server.
 
-    Raises `SqlError`, which knows the text, and what `pull_query` raises.
+    Raises `SqlError`, including the text, and what `pull_query` raises.
     """
     try:
         statements = statements_of(text)

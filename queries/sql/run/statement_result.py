@@ -1,4 +1,4 @@
-"""What came of a statement, for people and for machines."""
+"""The result of a statement, for people and for programs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _TYPE = re.compile(
     r"(?P<name>U?Int\d+|Float\d\d|String|Boolean|Binary|Date|Time"
     r"|Datetime\(time_unit='\w+', time_zone=[^)]*\))(?=$| in ISO|\))"
 )
-"""Polars' name of a type in the reason of a decoder."""
+"""Polars' name of a type in a decoder's reason."""
 
 
 @dataclass(frozen=True)
 class StatementResult:
-    """What came of a statement: rows, nothing to show, or an error.
+    """The result of a statement: rows, nothing to show, or an error.
 
-    `bounds` are, by column, a list of ``[lower, upper]`` for each row; columns that are exact have none.
-    `warnings` say what is not in the rows, such as messages that could not be read.
+    `bounds` are, by column, a list of ``[lower, upper]`` for each row; exact columns have none. `warnings`
+    say what is missing from the rows, such as messages that could not be read.
     """
 
     statement: str
@@ -62,14 +62,14 @@ class StatementResult:
 
 
 def rows_of(statement: str, result: ResultSet) -> StatementResult:
-    """The outcome of a query."""
+    """The result of a query."""
     return StatementResult(
         statement, "rows", result.rows.columns, result.rows.rows(), result.bounds, warnings=result.warnings
     )
 
 
 def in_sql(reason: str) -> str:
-    r"""Why a message was refused, with the types that SQL has.
+    r"""The reason for refusing a message, with SQL's type names.
 
     >>> in_sql('"a" is 7.5, not a whole number (Int32)')
     '"a" is 7.5, not a whole number (INT)'
@@ -89,7 +89,7 @@ def in_sql(reason: str) -> str:
 
 
 def warnings_of(account: Account, reason: str = "") -> tuple[str, ...]:
-    """What is said of messages that are not in a query's rows; `reason` is why one of them was refused.
+    """The message about input that is missing from a query's rows; `reason` is why one of them was refused.
 
     >>> warnings_of(Account(read=5, counted=2, late=1, dead_lettered=2), "byte 1: not a number")
     ('2 of 5 messages could not be read, such as: byte 1: not a number', '1 of 5 messages came too late')

@@ -1,4 +1,4 @@
-"""Functions of arrays: those of Polars' lists."""
+"""Functions of arrays, based on Polars' list functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _alike(make: Scalars, one: Scalar, other: Scalar, name: str) -> None:
 
 
 def _of_two(path: str, name: str) -> Callable[..., Scalar]:
-    """A set of what two arrays hold, in the order of the first."""
+    """A set operation on two arrays, in the order of the first."""
 
     def made(make: Scalars, one: Scalar, other: Scalar) -> Scalar:
         _alike(make, one, other, name)
@@ -31,13 +31,13 @@ def _concat(make: Scalars, one: Scalar, other: Scalar) -> Scalar:
 
 
 def _join(make: Scalars, one: Scalar, between: Scalar) -> Scalar:
-    """The elements as one text; nulls are left out, as with Spark and Flink."""
+    """The elements as one text; nulls are skipped, as in Spark and Flink."""
     texts = make.call(one, "cast", pl.List(pl.String))
     return make.call(texts, "list.join", constant_text(between, "the separator"), ignore_nulls=True)
 
 
 def _slice(make: Scalars, one: Scalar, first: Scalar, last: Scalar) -> Scalar:
-    """From one place up to another one, both counted from 1, as with ksqlDB."""
+    """The elements from one position up to another, both counted from 1, as in ksqlDB."""
     begin, end = (constant_whole(at, "a place of SLICE") for at in (first, last))
     if begin < 1:
         raise ValueError(f"arrays count from 1: the first place of SLICE must be ≥ 1, got {begin}")
@@ -45,7 +45,7 @@ def _slice(make: Scalars, one: Scalar, first: Scalar, last: Scalar) -> Scalar:
 
 
 def _sorted(make: Scalars, one: Scalar, order: Scalar | None = None) -> Scalar:
-    """Rising with nulls last, as with ksqlDB."""
+    """In ascending order with nulls last, as in ksqlDB."""
     text = "ASC" if order is None else constant_text(order, "the order of ARRAY_SORT").upper()
     if text not in ("ASC", "ASCENDING", "DESC", "DESCENDING"):
         raise ValueError(f"the order of ARRAY_SORT must be 'ASC' or 'DESC', got {text!r}")
@@ -72,4 +72,4 @@ ARRAY_FUNCTIONS: dict[str, Function] = {
     "ARRAY_EXCEPT": Function(_of_two("list.set_difference", "ARRAY_EXCEPT"), (LIST, LIST)),
     "SLICE": Function(_slice, (LIST, WHOLE, WHOLE)),
 }
-"""By upper-case names."""
+"""Functions by upper-case names."""

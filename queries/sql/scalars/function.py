@@ -1,4 +1,4 @@
-"""What a scalar function is: how it is made of its arguments, and of which kinds they are."""
+"""The definition of a scalar function: how to apply it, and the kinds of its arguments."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TEXT, WHOLE, TIMES, LIST, TRUTH = ("text",), ("whole",), ("time",), ("list",), (
 
 @dataclass(frozen=True)
 class Function:
-    """A scalar function: the kinds of its arguments, of which `optional` may be left out.
+    """A scalar function: the kinds of its arguments, of which `optional` may be omitted.
 
-    With `more`, the last kind is that of any number of further arguments. With `unit`, the first argument is
+    With `more`, the last kind applies to any number of further arguments. With `unit`, the first argument is
     a unit of time, which may be a bare word.
     """
 
@@ -31,23 +31,23 @@ class Function:
 
     @property
     def arguments(self) -> tuple[int, int]:
-        """The fewest and the most."""
+        """The smallest and the largest number of arguments."""
         return len(self.kinds) - self.optional, 10_000 if self.more else len(self.kinds)
 
     def kinds_of(self, count: int) -> list[tuple[str, ...]]:
-        """The kinds of so many arguments."""
+        """The kinds of a number of arguments."""
         return [*self.kinds, *self.kinds[-1:] * (count - len(self.kinds))]
 
 
 def constant_text(one: Scalar, name: str) -> str:
-    """The text of a constant. Raises `ValueError` for what isn't one."""
+    """The text of a constant. Raises `ValueError` for anything else."""
     if not isinstance(one.literal, str):
         raise ValueError(f"{name} must be a constant text")
     return one.literal
 
 
 def constant_whole(one: Scalar, name: str) -> int:
-    """The number of a constant. Raises `ValueError` for what isn't a whole one."""
+    """The value of a constant. Raises `ValueError` for anything but a whole number."""
     if not isinstance(one.literal, int) or isinstance(one.literal, bool):
         raise ValueError(f"{name} must be a constant whole number")
     return one.literal
@@ -59,15 +59,15 @@ def method(path: str, *given: Any) -> Callable[..., Scalar]:
 
 
 def counted(path: str) -> Callable[..., Scalar]:
-    """The same of a method that counts, as a BIGINT."""
+    """Like `method`, for one that counts, as a BIGINT."""
     return lambda make, one: make.cast(make.call(one, path), pl.Int64())
 
 
 def where(make: Scalars, condition: Scalar, one: Scalar) -> Scalar:
-    """A value where a condition holds, else null."""
+    """A value if a condition holds, else null."""
     return make.when([(condition, one)], None)
 
 
 def first_line(error: Exception) -> str:
-    """What Polars says, without the expression in which it is."""
+    """Polars' message, without the expression that it names."""
     return " ".join(str(error).partition("This error")[0].split())

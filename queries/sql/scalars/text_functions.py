@@ -1,4 +1,4 @@
-"""Functions of text, of patterns in it and of JSON in it: those of Polars."""
+"""Functions of text, of patterns in it and of JSON in it, based on Polars'."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .function import (
 from .scalars import Scalar, Scalars
 
 _MOST = 100_000
-"""The longest text that LPAD, RPAD and REPEAT make."""
+"""The longest text that LPAD, RPAD and REPEAT build."""
 
 
 def _substring(make: Scalars, one: Scalar, start: Scalar, length: Scalar | None = None) -> Scalar:
@@ -32,7 +32,7 @@ def _substring(make: Scalars, one: Scalar, start: Scalar, length: Scalar | None 
     if length is not None and isinstance(length.literal, int) and length.literal < 0:
         raise ValueError(f"the length of a SUBSTRING must be ≥ 0, got {length.literal}")
     if length is not None and length.literal is None:
-        # Polars takes a null for no length at all.
+        # Polars treats a null as no length limit.
         one = make.when([(make.call(length, "is_not_null"), one)], None)
     first: Any
     if isinstance(start.literal, int):
@@ -55,10 +55,10 @@ def _concat_with(make: Scalars, between: Scalar, *given: Scalar) -> Scalar:
 
 
 def _replaced(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
-    """An empty text is found nowhere. Polars takes no column and no null in place of the two texts."""
+    """REPLACE, in which an empty text is never found. Polars accepts no column or null for the two texts."""
     if isinstance(old.literal, str) and isinstance(new.literal, str):
         return make.call(one, "str.replace_all", old, new, literal=True) if old.literal else one
-    # A constant text becomes one a row here, or all rows would have the first one's replacement.
+    # A constant text becomes one per row; otherwise all rows would get the first one's replacement.
     rows = make.when([(make.call(new, "is_not_null"), one)], None)
     joined = make.call(make.call(rows, "str.split", old), "list.join", new)
     return make.when(
@@ -68,7 +68,7 @@ def _replaced(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
 
 def _instr(make: Scalars, one: Scalar, part: Scalar) -> Scalar:
     at = make.call(one, "str.find", part if part.literal is None else part.literal, literal=True)
-    # `find` counts bytes: the characters before it are counted.
+    # `find` counts bytes, so the characters before the match are counted.
     head = make.call(
         make.call(make.cast(one, pl.Binary()), "bin.slice", 0, at), "cast", pl.String(), strict=False
     )
@@ -94,7 +94,7 @@ def _size(one: Scalar, name: str) -> int:
 
 
 def _pad(name: str) -> Callable[..., Scalar]:
-    """To so many characters: a longer text is cut, as with ksqlDB, Flink and Spark."""
+    """Pads to a number of characters; a longer text is truncated, as in ksqlDB, Flink and Spark."""
 
     def made(make: Scalars, one: Scalar, length: Scalar, sign: Scalar | None = None) -> Scalar:
         size, fill = (
@@ -107,7 +107,7 @@ def _pad(name: str) -> Callable[..., Scalar]:
         if len(fill) == 1:
             return make.call(cut, "str.pad_start" if name == "LPAD" else "str.pad_end", size, fill)
         more = make.operator(make.literal(size), "-", make.cast(make.call(cut, "str.len_chars"), pl.Int64()))
-        # A text a row: of a constant one Polars would take the first row's length for all.
+        # One text per row: for a constant, Polars would use the first row's length for all.
         of_rows = where(make, make.call(one, "is_not_null"), make.literal((fill * size)[:size]))
         padding = make.call(of_rows, "str.slice", 0, more)
         return make.function("concat_str", [padding, cut] if name == "LPAD" else [cut, padding])
@@ -116,7 +116,7 @@ def _pad(name: str) -> Callable[..., Scalar]:
 
 
 def _end(path: str) -> Callable[..., Scalar]:
-    """LEFT and RIGHT: so many characters, none of a number below 1."""
+    """LEFT and RIGHT: so many characters, none for a number below 1."""
 
     def made(make: Scalars, one: Scalar, number: Scalar) -> Scalar:
         if isinstance(number.literal, int):
@@ -138,7 +138,7 @@ def _repeat(make: Scalars, one: Scalar, number: Scalar) -> Scalar:
 
 
 def _translate(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
-    """Each of some characters by the one at its place, or by none."""
+    """Replace each of some characters by the one at its position, or remove it."""
     olds = constant_text(old, "what TRANSLATE replaces")
     news = constant_text(new, "what TRANSLATE replaces it by")
     pairs: dict[str, str] = {}
@@ -166,7 +166,7 @@ def _pattern(one: Scalar) -> str:
 
 
 def _tried(text: str, use: pl.Expr, what: str) -> str:
-    """The text, if Polars takes it. Raises `ValueError`, which says that it must be `what`, if not."""
+    """The text, if Polars accepts it. Otherwise raises `ValueError`, saying that it must be `what`."""
     try:
         pl.select(use)
     except pl.exceptions.PolarsError as error:
@@ -179,7 +179,7 @@ def _matching(make: Scalars, one: Scalar, pattern: Scalar) -> Scalar:
 
 
 def _extracted(make: Scalars, pattern: Scalar, one: Scalar, group: Scalar | None = None) -> Scalar:
-    """ksqlDB names the pattern first, Flink and Spark the text: the constant one is the pattern."""
+    """ksqlDB takes the pattern first, Flink and Spark the text: the constant one is the pattern."""
     if not isinstance(pattern.literal, str) and isinstance(one.literal, str):
         pattern, one = one, pattern
     number = 0 if group is None else constant_whole(group, "the number of the group")
@@ -192,7 +192,7 @@ def _extracted(make: Scalars, pattern: Scalar, one: Scalar, group: Scalar | None
 
 
 def _replaced_pattern(make: Scalars, one: Scalar, pattern: Scalar, new: Scalar) -> Scalar:
-    """All that match: ``$1`` is what the first group holds, as in Java."""
+    """Replace all matches: ``$1`` is the content of the first group, as in Java."""
     text = constant_text(new, "the replacement")
     if re.search(r"\\\d", text):
         raise ValueError(f"the groups of a replacement are written $1, got {text!r}")
@@ -201,7 +201,7 @@ def _replaced_pattern(make: Scalars, one: Scalar, pattern: Scalar, new: Scalar) 
 
 
 def json_path(one: Scalar) -> str:
-    """A path of JSON. Raises `ValueError` for a text that isn't one."""
+    """A JSON path. Raises `ValueError` for a text that isn't one."""
     text = constant_text(one, "the path")
     if not text.startswith("$"):
         raise ValueError(f"a path begins with $, such as '$.{text}', got {text!r}")
@@ -226,7 +226,7 @@ def _masked(make: Scalars, one: Scalar) -> Scalar:
 
 
 def _capitals(make: Scalars, one: Scalar) -> Scalar:
-    """A capital at the beginning of each word, as in ksqlDB and Spark: words have spaces between them."""
+    """Capitalise each word, as in ksqlDB and Spark: words are separated by spaces."""
     word = pl.element().cast(pl.String)
     first, rest = word.str.slice(0, 1).str.to_uppercase(), word.str.slice(1).str.to_lowercase()
     text = (
@@ -294,4 +294,4 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "IS_DIGIT": Function(_is_all(r"^\p{Nd}+$"), (TEXT,)),
     "IS_ALPHA": Function(_is_all(r"^\p{L}+$"), (TEXT,)),
 }
-"""By upper-case names."""
+"""Functions by upper-case names."""

@@ -1,4 +1,4 @@
-"""Functions of times, which are in UTC: those of Polars, with patterns of Java's DateTimeFormatter."""
+"""Functions of times, which are in UTC, based on Polars', with patterns of Java's DateTimeFormatter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DAY_US = 86_400_000_000
 
 
 def timestamp_of_text(make: Scalars, one: Scalar) -> Scalar:
-    """ISO 8601, with an offset or without, as a TIMESTAMP in UTC; null where a text is none.
+    """ISO 8601, with an offset or without, as a TIMESTAMP in UTC; null if a text isn't one.
 
-    A space may stand for the T.
+    A space may replace the T.
     """
     plain = make.call(make.call(one, "str.replace", "T", " ", literal=True), "str.strip_suffix", "Z")
     formats = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
@@ -56,7 +56,7 @@ _LETTERS = {
 
 
 def java_format(pattern: str) -> str:
-    """A pattern of Java's DateTimeFormatter as one of strptime. Raises `ValueError` for letters it can't be.
+    """Convert Java's DateTimeFormatter pattern to strptime's. Raises `ValueError` for unsupported letters.
 
     >>> java_format("yyyy-MM-dd'T'HH:mm:ss.SSS")
     '%Y-%m-%dT%H:%M:%S%.3f'
@@ -81,7 +81,7 @@ def java_format(pattern: str) -> str:
                 f"{pattern[at:end]!r} in a time's pattern is not supported; there are {', '.join(_LETTERS)}"
             )
         result, at = result + _LETTERS[pattern[at:end]], end
-    # Chrono's fractions bring the dot along.
+    # Chrono's fractions include the dot.
     return result.replace(".%3f", "%.3f").replace(".%6f", "%.6f")
 
 
@@ -96,17 +96,18 @@ def _zone(one: Scalar) -> str:
 
 
 def in_zone(make: Scalars, one: Scalar, zone: Scalar) -> Scalar:
-    """The local time of a zone at a time in UTC."""
+    """The local time in a zone at a time in UTC."""
     utc = make.call(make.cast(one, TIME), "dt.replace_time_zone", "UTC")
     local = make.call(utc, "dt.convert_time_zone", _zone(zone))
     return make.call(local, "dt.replace_time_zone", None)
 
 
 def _of_zone(make: Scalars, one: Scalar, zone: Scalar) -> Scalar:
-    """The time in UTC at a local time of a zone.
+    """The time in UTC at a local time in a zone.
 
-    As in Java, a time that comes twice as summer time ends is the first of both, and one that is left out as
-    it begins is as long after the change as it says: it is read by the offset of the day before.
+    As in Java, a time that occurs twice when summer time ends is the first of both, and a time that is
+    skipped when it begins is read with the offset of the day before, so it lies as long after the change as
+    it says.
     """
     name, local = _zone(zone), make.cast(one, TIME)
 
@@ -147,9 +148,9 @@ def _parsed(make: Scalars, one: Scalar, pattern: Scalar, to: pl.Datetime | pl.Da
     text = constant_text(pattern, "the pattern")
     chrono = java_format(text)
     if ("%H" in chrono or "%I" in chrono) and "%M" not in chrono:
-        # Polars parses no hour without its minute.
+        # Polars can't parse an hour without its minute.
         one, chrono = make.function("concat_str", [one, make.literal(" 00")]), f"{chrono} %M"
-    # A pattern that doesn't read back what it writes would give nothing but nulls.
+    # A pattern that can't read back what it writes would return only nulls.
     known = pl.Series([datetime(2026, 10, 25)])
     try:
         read = known.dt.strftime(chrono).str.strptime(to, chrono, strict=False)
@@ -208,7 +209,7 @@ def _truncated(make: Scalars, unit: Scalar, one: Scalar) -> Scalar:
 
 
 def _moved(name: str, sign: str) -> Callable[..., Scalar]:
-    """A time, so many units later, or earlier; a day of a shorter month is its last one."""
+    """A time, so many units later or earlier; in a shorter month the day becomes its last one."""
 
     def made(make: Scalars, unit: Scalar, number: Scalar, one: Scalar) -> Scalar:
         length = UNITS[_unit(unit, name)]
@@ -225,7 +226,7 @@ def _moved(name: str, sign: str) -> Callable[..., Scalar]:
 
 
 def _between(make: Scalars, unit: Scalar, one: Scalar, other: Scalar) -> Scalar:
-    """How many whole units lie from one time to another one."""
+    """The number of whole units from one time to another."""
     name = _unit(unit, "TIMESTAMPDIFF")
     first, last = (make.cast(time, TIME) for time in (one, other))
     micros = [make.call(time, "dt.timestamp", "us") for time in (first, last)]
@@ -261,7 +262,7 @@ def _day_of_week(make: Scalars, one: Scalar) -> Scalar:
 
 
 PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "DOY", "ISODOW")
-"""What EXTRACT takes of a time; each is a function, too."""
+"""The parts that EXTRACT accepts; each is also a function."""
 _WAYS = {"DOY": "ordinal_day", "ISODOW": "weekday"}
 _MILLIS = ("whole", "time")
 
@@ -291,4 +292,4 @@ TIME_FUNCTIONS: dict[str, Function] = {
     ),
     "TIMESTAMPTOSTRING": Function(_format_time, (_MILLIS, TEXT, TEXT), 1),
 }
-"""By upper-case names."""
+"""Functions by upper-case names."""

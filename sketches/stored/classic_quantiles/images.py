@@ -1,4 +1,4 @@
-"""Images of classic quantiles, checked to the last byte before the package reads them."""
+"""Validate images of classic quantiles completely before the package reads them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MOST = 1 << 47
 
 
 def compacted(data: bytes) -> tuple[bytes, str]:
-    """The compact ordered image of an image of doubles; or what is wrong with it.
+    """Return the compact ordered form of an image of doubles; or what is wrong with it.
 
     8 bytes: preamble longs, serial version (3), family, flags (2 read-only, 4 empty, 8 compact, 16 ordered),
-    k (uint16), 0. Unless empty: n (uint64), the lowest and highest value, the n mod 2k of the base buffer,
-    then for each bit of n / 2k a level of k values in order. Compact images leave out the levels of zero
-    bits, and room in the base buffer. Source: datasketches-java 6.2.0 `quantiles.DoublesUtil`,
+    k (uint16), 0. Unless empty: n (uint64), the lowest and highest value, the n mod 2k values of the base
+    buffer, then a level of k sorted values for each bit of n / 2k. Compact images omit the levels of zero
+    bits, and free room in the base buffer. Source: datasketches-java 6.2.0 `quantiles.DoublesUtil`,
     `DirectUpdateDoublesSketch`.
     """
     if len(data) < 8:
@@ -35,7 +35,7 @@ def compacted(data: bytes) -> tuple[bytes, str]:
     n = int.from_bytes(data[8:16], "little")
     if longs != 2 or not 0 < n < MOST or len(data) < 32 or len(data) % 8:
         return b"", "it ends within its header, or counts too much"
-    with np.errstate(invalid="ignore"):  # a signalling NaN, refused below
+    with np.errstate(invalid="ignore"):  # a signalling NaN, which is refused below
         numbers = np.frombuffer(data, "<f8", -1, 16) + 0.0
     low, high, held = numbers[0], numbers[1], numbers[2:]
     based, levels = n % (2 * k), n // (2 * k)

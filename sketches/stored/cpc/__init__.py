@@ -1,4 +1,4 @@
-"""Distinct values in the fewest bytes: CPC sketches that others stored, by the `datasketches` package."""
+"""Distinct values in the fewest bytes: stored CPC sketches, through the `datasketches` package."""
 
 from .groups import CPCGroups
 from .sketch import CPC

@@ -1,8 +1,8 @@
-"""The codes that CPC images are compressed with, as tables that a decoder looks up twelve bits at a time.
+"""The compression codes of CPC images, as tables in which a decoder looks up twelve bits at a time.
 
-`cpc_codes.csv` holds the reference's tables as they stand: 22 prefix codes of bytes (16 of the steady state,
-6 of the time before), one of the numbers 0 to 64, each entry its code's length in the upper 4 and its bits in
-the lower 12, and 16 orders of the 56 columns outside the window.
+`cpc_codes.csv` contains the reference's tables: 22 prefix codes of bytes (16 for the steady state, 6 for the
+time before) and one of the numbers 0 to 64, with each code's length in the upper 4 bits of an entry and the
+code in the lower 12; and 16 orders of the 56 columns outside the window.
 
 Source: datasketches-cpp `cpc/include/compression_data.hpp` and `cpc_compressor_impl.hpp`.
 """
@@ -25,7 +25,8 @@ def _rows() -> list[np.ndarray]:
 
 
 def _decoder(codes: np.ndarray) -> np.ndarray:
-    """For each of 4096 next bits the code's length in the upper and what it stands for in the lower 8."""
+    """Return for each of 4096 bit patterns the code's length in the upper and its symbol in the lower 8
+    bits."""
     table = np.zeros(4096, np.uint16)
     for symbol, entry in enumerate(codes.tolist()):
         length, bits = entry >> 12, entry & 0xFFF
@@ -35,18 +36,18 @@ def _decoder(codes: np.ndarray) -> np.ndarray:
 
 @cache
 def bytes_decoder(lg_k: int, coupons: int) -> np.ndarray:
-    """The decoder of a window's bytes at so many coupons."""
+    """Return the decoder of a window's bytes for this number of coupons."""
     return _decoder(_rows()[_phase(lg_k, coupons)])
 
 
 @cache
 def gaps_decoder() -> np.ndarray:
-    """The decoder of the columns passed over in a row."""
+    """Return the decoder of the columns skipped in a row."""
     return _decoder(_rows()[_BYTE_CODES])
 
 
 def columns_outside(lg_k: int, coupons: int, offset: int) -> np.ndarray:
-    """The column that each of the 56 stored columns outside the window stands for, once windows move."""
+    """Return the column for each of the 56 stored columns outside the window, once windows move."""
     order = _rows()[_BYTE_CODES + 1 + _phase(lg_k, coupons)]
     columns = np.empty(56, np.int64)
     columns[order] = (np.arange(56) + offset + 8) & 63
@@ -54,7 +55,7 @@ def columns_outside(lg_k: int, coupons: int, offset: int) -> np.ndarray:
 
 
 def _phase(lg_k: int, coupons: int) -> int:
-    """Which code is in use. The reference multiplies in 32 bits, and so must who reads what it wrote."""
+    """Return which code is in use. The reference multiplies in 32 bits, so a reader must do the same."""
     k = 1 << lg_k
 
     def below(times: int, c: int, limit: int) -> bool:

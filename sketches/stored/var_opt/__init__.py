@@ -1,4 +1,4 @@
-"""Weighted samples that others stored: VarOpt sketches, through the `datasketches` package."""
+"""Stored weighted samples: VarOpt sketches, through the `datasketches` package."""
 
 from .groups import VarOptGroups
 from .sketch import VarOpt

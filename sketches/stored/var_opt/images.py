@@ -1,9 +1,10 @@
-"""VarOpt images of longs, doubles or strings, checked to the last byte before the package reads them.
+"""Validate VarOpt images of longs, doubles or strings completely before the package reads them.
 
 8 bytes: preamble longs (6 bits; 1 empty, 3 warming up, 4 full) and resize factor (2 bits), serial version
-(2), family (13), flags (4 empty, 128 a union's inside), k (uint32). Unless empty: n (uint64), heavy items h
-and reservoir items r (uint32 each), if full the reservoir's weight (double), the weights of the heavy ones
-(doubles), then the items: longs and doubles in 8 bytes, strings as their length (uint32) and UTF-8.
+(2), family (13), flags (4 empty, 128 internal to a union), k (uint32). Unless empty: n (uint64), numbers of
+heavy items h and reservoir items r (uint32 each), if full the reservoir's weight (double), the weights of the
+heavy items (doubles), then the items: longs and doubles in 8 bytes, strings as their length (uint32) and
+UTF-8.
 
 Source: datasketches-cpp `sampling/include/var_opt_sketch_impl.hpp`; datasketches-java `ArrayOfStringsSerDe`.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from datasketches import PyObjectSerDe
 
 MOST_K = 1 << 20
-"""The package takes memory for k items at once, whatever an image holds; greater k are refused."""
+"""The largest k: the package allocates memory for k items immediately, whatever an image contains."""
 
 _FAMILY, _EMPTY = 13, 4
 MOST_ROWS, _MOST_WEIGHT = 1 << 48, 1e300
@@ -39,7 +40,7 @@ class _Numbers(PyObjectSerDe):
 
 
 class _Strings(PyObjectSerDe):
-    """The package's own counts characters where the others count bytes."""
+    """Serialises strings; the package's own class counts characters where other libraries count bytes."""
 
     def get_size(self, item: str) -> int:
         return 4 + len(item.encode())
@@ -54,11 +55,11 @@ class _Strings(PyObjectSerDe):
 
 
 FORMATS: dict[str, Any] = {"long": _Numbers("<q"), "double": _Numbers("<d"), "string": _Strings()}
-"""How items of each kind are written and read."""
+"""The serialisers of each kind of items."""
 
 
 def image_fault(data: bytes, kind: str) -> str:
-    """What is wrong with a VarOpt image of items of that kind, if anything."""
+    """Return what is wrong with a VarOpt image of items of that kind; None if it is valid."""
     if len(data) < 8:
         return "fewer bytes than its header needs"
     first, version, family, flags, k = struct.unpack_from("<BBBBI", data)
@@ -92,11 +93,11 @@ def image_fault(data: bytes, kind: str) -> str:
 
 
 def before_tie(data: bytes) -> bytes:
-    """The image of a full sample as it was before the package refused a row, and goes on.
+    """Return the image of a full sample from before the package refused a row, so that it can continue.
 
-    A heavy item that weighs what the reservoir's do on average seems lighter where that average is rounded
-    up. The package then refuses every further row as one of a broken sample, having counted it. A share of
-    1e-12 subtracted from the reservoir parts the two; it is far below what any answer of a sample can show.
+    A heavy item with the reservoir's average weight seems lighter if that average is rounded up. The package
+    then counts every further row but refuses it, because the sample seems broken. Subtracting a share of
+    1e-12 from the reservoir separates the two; it is far too small to be visible in any answer of a sample.
     """
     n, rest = struct.unpack_from("<Q8xd", data, 8)
     before, lighter = struct.pack("<Q", n - 1), struct.pack("<d", rest * (1 - 1e-12))
