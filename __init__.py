@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from .operators.sinks.sketches_to_parquet import SketchesToParquet as SketchesToParquet
     from .operators.sketching.account import Account as Account
     from .operators.table.compaction import compact as compact
+    from .operators.table.iceberg_statistics import write_iceberg_ndv as write_iceberg_ndv
     from .operators.table.query import query as query
     from .operators.table.sets import compare as compare
     from .operators.table.sketch_table import SketchTable as SketchTable
@@ -176,6 +177,7 @@ _EXPORTS: dict[str, str] = {
     "start_together": ".shared_runs",
     "syslog": ".operators.formats.text.syslog",
     "text": ".operators.formats.text.plain",
+    "write_iceberg_ndv": ".operators.table.iceberg_statistics",
 }
 
 # `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.

@@ -11,7 +11,7 @@
 |---|---|
 | `SketchError` | bytes or tables that are not sketches, or not of one kind, and can't be merged |
 | `TopicError` | a topic that doesn't exist, was recreated, or has lost what a run needs |
-| `RunError` | a run or a query that can't go on, or can't be changed as requested |
+| `RunError` | a run or a query that can't continue, or can't be changed as requested |
 | `ReadError` | an unreadable partition: `NoAnswer`, `PositionGone`, `LogTruncated` or `CorruptError` |
 | `DefinitionChanged` | a group, or a Spark checkpoint, that belongs to another definition |
 | `GroupInUse` | a group that can't be reset, or skip messages, while it has members |
@@ -31,8 +31,10 @@
 | `SqlError` | an SQL statement that can't be run, with line and column |
 | `QueryError` | a question that a query server refused |
 | `NotReady` | the table of a group that can't be read yet |
+| `MissingExtraError` | a package of an extra that isn't installed; the message names the extra |
 
-They are also Python's `ValueError`, `TypeError`, `LookupError` or `RuntimeError`, if one of these fits.
+They are also Python's `ValueError`, `TypeError`, `LookupError`, `RuntimeError` or `ModuleNotFoundError`, if
+one of these fits.
 """
 
 from .operators.archive.segment import ArchiveError
@@ -58,6 +60,7 @@ from .queries.client import QueryError
 from .queries.sql.errors import SqlError
 from .queries.views.view import NotReady
 from .sketches.core.errors import RunError, StreamgaugeError
+from .sketches.core.extras import MissingExtraError
 from .sketches.core.protocol import SketchError
 
 __all__ = [
@@ -68,6 +71,7 @@ __all__ = [
     "InputError",
     "JavaError",
     "LogTruncated",
+    "MissingExtraError",
     "NoAnswer",
     "NotReady",
     "OffsetsAhead",

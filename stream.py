@@ -46,9 +46,9 @@ class Stream(Definition):
     def from_frame(cls, frame: Any, *, time: str | pl.Expr | None = None) -> Self:
         """A stream of the rows of a frame of Polars (lazy or not) or pandas, or of an Arrow table.
 
-        `run` reads it, in this process. `time` is as for `from_kafka`, and without it there are no windows:
-        `agg` keeps one row for each group of all rows. Raises `TypeError` for what isn't a frame, and for a
-        time that is not a column or not a time.
+        `run` reads it in this process. `time` is as for `from_kafka`; without it there are no windows, and
+        `agg` gives one row for each group. Raises `TypeError` for anything but a frame, and for a time that
+        is not a column or not a time.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -62,14 +62,13 @@ class Stream(Definition):
 
     @classmethod
     def from_files(cls, files: Any, *, time: str | pl.Expr | None = None) -> Self:
-        """A stream of the rows of files: Parquet, CSV, lines of JSON or Arrow IPC, by their endings.
+        """A stream of the rows of files: Parquet, CSV, lines of JSON or Arrow IPC, by their extensions.
 
         `files` is a file, a folder, a pattern such as ``"posts/*.parquet"``, an address that Polars reads, or
-        a list of these. The columns are those of the first file, and the others must have them too. `run`
-        reads the files one after another, so that they may be larger than memory. `time` is as for
-        `from_frame`, which says what comes without it.
+        a list of these. The first file determines the columns, and the others must have the same ones. `run`
+        reads the files one after another, so they may be larger than memory. `time` is as for `from_frame`.
 
-        Raises `InputError` for files that aren't there or can't be read, and `TypeError` for a time that is
+        Raises `InputError` for files that are missing or can't be read, and `TypeError` for a time that is
         not a column or not a time.
         """
         from .operators.files.local_run import stream_of
@@ -82,8 +81,8 @@ class Stream(Definition):
 
         With ``until="latest"`` it ends when all messages that exist now are counted. Otherwise it runs until
         Ctrl-C, SIGTERM or SIGHUP end it cleanly, unless the program handles these itself; the summary is then
-        marked `interrupted`. In a terminal it shows a progress line, unless ``progress=False``. All other
-        options are those of `start`, and it raises what `start` and `Run.wait` raise. A stream that reads an
+        marked `interrupted`. In a terminal it shows a progress line, unless ``progress=False``. It accepts
+        all other options of `start`, and raises what `start` and `Run.wait` raise. A stream that reads an
         archive ends at the archive's end, and accepts `on_window` and sinks that need no broker.
 
             posts.run(until="latest", workers=2).windows()
@@ -102,7 +101,7 @@ class Stream(Definition):
             from .operators.files.local_run import run_over_data
 
             return run_over_data(self, RunOptions(**options), progress)
-        if self.reads_archive:
+        if self.reading.reads_archive:
             from .operators.archive.archive_run import run_archive
 
             return run_archive(self.complete(), RunOptions(**options))
@@ -111,22 +110,23 @@ class Stream(Definition):
         return runner.run(self, RunOptions(**options), progress)
 
     def over(self, data: Any, *, threads: int | None = None, progress: bool = True) -> LocalTable:
-        """The table of sketches of all rows of a frame or of files, made in this process on all cores.
+        """Return the table of sketches of a frame or of files, computed in this process on all cores.
 
-        `data` is a frame of Polars (lazy or not), of pandas, or whatever else has an Arrow stream; a file, a
-        folder or a pattern of Parquet, CSV, lines of JSON or Arrow IPC (``"posts/*.parquet"``), read piece by
-        piece; or a list of these. It takes neither Kafka nor Java. The definition is the same as on a topic,
-        so tables of both can be merged and compared: the columns must be those that the decoder gives, and
-        the lines of ``.jsonl`` and ``.ndjson`` files go through the decoder of a stream `from_kafka` itself.
+        `data` is a Polars frame (lazy or not), a pandas frame, or anything else with an Arrow stream; a file,
+        a folder or a pattern of Parquet, CSV, lines of JSON or Arrow IPC (``"posts/*.parquet"``), read piece
+        by piece; or a list of these. This needs neither Kafka nor Java. The definition is the same as on a
+        topic, so the tables of both can be merged and compared. The data must have the columns that the
+        decoder produces; for a stream `from_kafka`, lines of ``.jsonl`` and ``.ndjson`` files pass through
+        its decoder.
 
-        The input is closed, and its order doesn't matter: no row is late, and windows close at the end.
-        Deduplication, `fill_forward` and windows by count look at rows before; they take files in the order
+        The input is complete, so its order doesn't matter: no row is late, and windows close at the end.
+        Deduplication, `fill_forward` and count windows depend on earlier rows; they read files in the order
         of their names, on one thread. `threads` is the number of threads, by default one for each core. In a
-        terminal a bar says how far it is, unless ``progress=False``.
+        terminal a progress bar is shown, unless ``progress=False``.
 
-        The table's `account` says what became of all rows; a warning in the log says why rows were refused.
-        Raises `InputError` for files that can't be read and columns of other types, `TypeError` for streams
-        of several topics or joined with a table, and ones that send their rows on.
+        The table's `account` counts the outcome of all rows; a logged warning explains why rows were refused.
+        Raises `InputError` for files that can't be read and for columns of other types, and `TypeError` for
+        streams that read several topics, are joined with a table, or forward their rows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -146,7 +146,7 @@ class Stream(Definition):
 
             run = posts.start(group_id="trends", on_window=lambda table: print(table.answers()))
             run.table().answers()  # the answers so far, those of windows that still fill included
-            run.summary()          # what became of the messages, and how many wait
+            run.summary()          # the outcome of the messages, and how many wait
             run.stop()             # in order; run.wait() gives the last summary
 
         `operators.consumer.options.RunOptions` describes each option and its values. The most common are:

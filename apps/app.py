@@ -1,8 +1,8 @@
-"""What an app is: a field's formats, the aggregates of its messages, and the rules that report events.
+"""The definition of an app: a field's formats, the aggregates of its messages, and rules that report events.
 
-An `App` is a value. `streamgauge run APP` runs any of them: on a recording through the embedded broker, or on
-a topic of yours, by either engine, with the same alerts (`apps.running`). A new app is a folder with an
-`app.py` that holds one, and a line in `apps.registry`.
+An `App` is a value. `streamgauge run APP` runs any app: on a recording through the embedded broker, or on
+your own topic, on either engine, with the same alerts (`apps.running`). To add an app, create a folder with
+an `app.py` that defines one, and add a line to `apps.registry`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .recordings.compressed_files import opened, whole
 
 
 class Message(NamedTuple):
-    """A recorded message: its bytes, its key, and when it was sent (ms since 1970), if that is known.
+    """A recorded message: its bytes, its key, and when it was sent (ms since 1970), if known.
 
     Messages of one key go to one partition, in order.
     """
@@ -38,9 +38,9 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Feed:
-    """Where messages are: a topic, its brokers, further settings of librdkafka.
+    """The source of messages: a topic, its brokers, and further settings of librdkafka.
 
-    A format's `source` begins with `stream`, which hands all three on.
+    A format's `source` begins with `stream`, which passes on all three.
     """
 
     topic: str
@@ -53,7 +53,8 @@ class Feed:
         time: str | pl.Expr | None = None,
         message: Sequence[str] | Mapping[str, str] = (),
     ) -> Stream:
-        """The messages, decoded by `value`; `time` and `message` as for `Stream.from_kafka`."""
+        """Return the messages as a stream, decoded by `value`; `time` and `message` as in
+        `Stream.from_kafka`."""
         return Stream.from_kafka(
             self.topic,
             value=value,
@@ -64,12 +65,14 @@ class Feed:
         )
 
 
+_NO_LATENESS = ", as its rules don't wait for earlier readings of a key; delay= waits for late rows"
+
 Settings = Mapping[str, str]
-"""What ``--set NAME=VALUE`` gave, with the format's own values for the rest."""
+"""The settings of ``--set NAME=VALUE``, with the format's defaults for the rest."""
 
 
 def number(settings: Settings, name: str, least: float = -math.inf) -> float:
-    """A setting that is a number, `least` or more. Raises `ValueError` for one that isn't.
+    """Read a setting that must be a number of at least `least`. Raises `ValueError` for anything else.
 
     >>> number({"limit": "30"}, "limit")
     30.0
@@ -85,20 +88,20 @@ def number(settings: Settings, name: str, least: float = -math.inf) -> float:
 
 
 _DUPLICATES = "100000"
-"""Messages of a partition among which an event counts once: about 10 MB for each question of an app."""
+"""The number of messages of a partition in which an event counts once: about 10 MB per part of an app."""
 
 
 @dataclass(frozen=True)
 class AppFormat:
-    """One form in which a field's messages come.
+    """One format of a field's messages.
 
     `source` makes the stream's rows from a topic's messages, as they are in the wild; all formats of an app
-    have the same columns. `messages` reads those of a recording, `recognises` whether a file is one, from its
-    name and its first 64 KiB, unpacked. `settings` are the names that ``--set`` takes, with their usual
-    values. `note` is a line for people about what was concluded of a recording, such as the unit of its
-    times; empty for nothing. `validate_live` refuses a live run, by an error that says what to do, whose
-    settings leave it without what it needs to read any message. A recording that formats named in `over`
-    recognise as well is of this one.
+    have the same columns. `messages` reads the messages of a recording. `recognises` decides whether a file
+    is such a recording, from its name and its first 64 KiB, unpacked. `settings` are the names that ``--set``
+    accepts, with their defaults. `note` is a line for people about what was detected in a recording, such as
+    the unit of its times; it may be empty. `validate_live` refuses a live run whose settings lack something
+    that is needed to read any message, with an error that explains what to do. If formats named in `over`
+    recognise a recording as well, this format takes precedence.
     """
 
     name: str
@@ -114,19 +117,20 @@ class AppFormat:
 
 @dataclass(frozen=True)
 class AppPart:
-    """One question of an app: a stream of the app's rows, and rules over its windows.
+    """One part of an app: a stream of the app's rows, and rules over its windows.
 
-    `ask` gives windows and aggregates to the rows, `rules` the app's own rules by what ``--set`` gave; those
-    of a rules file take their place. `at` names the key that holds a reading's own time, if rules look at
-    readings and not at windows (`Alerting`). The table of a part whose answers are `shown` is in the result
-    of a run; with `most`, the name of an aggregate and a number, only the rows with the most of it, in each
-    window and for each value of the first key. If `total` names one, so is a table of its windows merged into
-    one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
-    run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
-    events count as often as they are delivered. In one with `keep_late` rules get readings however late they
-    come (`Stream.tumbling`), in the order of each key, and `lateness` is how long after a key's latest
-    reading an earlier one is accepted unless ``--set lateness=`` says otherwise. `derive` adds to the rows of
-    its answers what follows from them, such as one answer divided by another.
+    `ask` adds windows and aggregates to the rows. `rules` returns the app's own rules, given the settings;
+    the rules of a file replace them. `at` names the key that contains a reading's own time, if rules evaluate
+    readings and not windows (`Alerting`). The table of a part whose answers are `shown` is in the result of a
+    run; with `most`, the name of an aggregate and a number, it has only that number of rows with the largest
+    values, in each window and for each value of the first key. If `total` names a table, the result also
+    contains all windows merged into one under that name; the windows must not overlap. A part that isn't
+    `wanted` with the settings does not run. It gets only the rows for which `of` is true, and only their
+    times count. In a part with `repeats`, events count as often as they are delivered. In a part with
+    `keep_late`, rules get readings however late they arrive (`Stream.tumbling`), in the order of each key,
+    and `lateness` is how long after a key's latest reading an earlier one is accepted, unless
+    ``--set lateness=`` sets it. `cancels` names the answer of readings that cancel earlier ones (`Alerting`).
+    `derive` adds derived values to the rows of its answers, such as one answer divided by another.
     """
 
     name: str
@@ -141,17 +145,18 @@ class AppPart:
     repeats: bool = False
     keep_late: bool = False
     lateness: str = "1m"
+    cancels: str | None = None
     derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda rows: rows
 
 
 @dataclass(frozen=True)
 class Example:
-    """Messages as the field sends them, made up for demos, in which something happens.
+    """Generated messages for demos, typical of the field, in which something happens.
 
-    ``messages(seed, now_ms)`` gives them in the order of their times (`sent_ms`), from some hours before
-    ``now_ms`` on, without end; the same for the same numbers. `format` and `settings` are what the app runs
-    with. `events` are what happens within the first half minute after ``now_ms``: the name of a rule and the
-    key that it is about. With `log` the messages are lines, which a program writes to a file of that name.
+    ``messages(seed, now_ms)`` returns an endless sequence in the order of their times (`sent_ms`), beginning
+    some hours before ``now_ms``, and the same for the same arguments. The app runs with `format` and
+    `settings`. `events` are the events within the first half minute after ``now_ms``: the name of a rule and
+    its key. With `log`, the messages are lines, which a program writes to a file of that name.
     """
 
     format: str
@@ -163,17 +168,16 @@ class Example:
 
 @dataclass(frozen=True)
 class App:
-    """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
+    """A field's formats, questions and rules. `kinds` are its own kinds of rules, for rules files.
 
-    `event` are the columns that name what a row is about: of the rows of one event, among the last
-    ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
-    null in one of them is an event by itself. ``--set delay=`` is how long rows are waited for, in all parts,
-    and ``--set lateness=`` how long after a key's latest reading an earlier one is accepted.
-    `outlets` makes those that are the app's own from what ``--set`` gave. `commands` are what is done when an
-    event of a rules file's rule begins and ends, by the same, if the rule has no command itself.
-    `panels` are what its page shows, in this order, below what fired (`apps.panels`); a `unit` of theirs in
-    braces, such as ``{value_unit}``, is what that setting says. Raises
-    `ValueError` for a panel of a part that there isn't.
+    `event` names the columns that identify an event: if several rows of one event are among the last
+    ``--set duplicates=`` messages of a partition, the first counts and the others are filtered. A row with a
+    null in one of them is an event by itself. ``--set delay=`` is how long all parts wait for late rows, and
+    ``--set lateness=`` how long after a key's latest reading an earlier one is accepted. `outlets` creates
+    the app's own outlets from the settings. `commands` returns, from the settings, the commands of a rule in
+    a rules file that has none of its own. `panels` are the panels of its page, in this order, below the
+    alerts (`apps.panels`); a `unit` in braces, such as ``{value_unit}``, is replaced by that setting. Raises
+    `ValueError` for a panel of an unknown part.
     """
 
     name: str
@@ -204,10 +208,10 @@ class App:
     def format(
         self, name: str | None, path: Path | None = None, requested: Collection[str] = ()
     ) -> AppFormat:
-        """The format of that name, or the one that a recording is of, among those with `requested` settings.
+        """Return the format of that name, or of a recording, among formats with the `requested` settings.
 
-        Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises, and for a
-        file that is empty.
+        Raises `ValueError`, naming the formats, for an unknown one, for a file that none recognises, and for
+        an empty file.
         """
         known = ", ".join(one.name for one in self.formats)
         if name is not None:
@@ -231,7 +235,7 @@ class App:
         )
 
     def with_units(self, settings: Settings) -> App:
-        """The app whose panels have the units that settings name, such as ``{value_unit}``."""
+        """Return the app with units in its panels, such as ``{value_unit}``, replaced by settings."""
 
         def named(unit: str) -> str:
             return settings.get(unit.strip("{}"), "") if unit[:1] == "{" else unit
@@ -245,18 +249,20 @@ class App:
         return replace(self, panels=panels)
 
     def chosen(self, form: AppFormat, given: Settings) -> dict[str, str]:
-        """The settings of a run. Raises `ValueError` for one that neither app nor format has."""
+        """Return the settings of a run. Raises `ValueError` for one that neither the app nor the format
+        has."""
         known = {**self.settings, **form.settings}
         if unknown := [name for name in given if name not in known]:
+            why = _NO_LATENESS if unknown[0] == "lateness" else ""
             raise ValueError(
-                f"--set {unknown[0]}: {self.name} has no such setting; with the format {form.name} it has "
-                f"{', '.join(known) or 'none'}"
+                f"--set {unknown[0]}: {self.name} has no such setting{why}; with the format {form.name} it "
+                f"has {', '.join(known) or 'none'}"
             )
         return {**known, **given}
 
 
 def _recorded_from(head: bytes) -> str:
-    """The websocket that a recording names in its first line, in words.
+    """Describe the websocket that a recording names in its first line.
 
     >>> _recorded_from(b"wss://ws.example.com/v1 <-> 1618677816.8")
     ', recorded from ws.example.com,'
@@ -266,7 +272,7 @@ def _recorded_from(head: bytes) -> str:
 
 
 def _head_of(path: Path) -> bytes:
-    """The beginning of a recording, a file or an archive."""
+    """Read the beginning of a recording, a file or an archive."""
     if path.is_dir():
         from .recordings.archived import head_of
 

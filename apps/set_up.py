@@ -1,8 +1,8 @@
 """Set up the project's environment, as `make` does in a new clone: ``python apps/set_up.py .venv apps``.
 
-The second argument is one of the project's extras, or several with commas between. Only the standard library
-is there yet. uv installs the packages, several times faster than pip, which does it where uv can't be had or
-fails.
+The second argument is one of the project's extras, or several separated by commas. Java is only searched for,
+and installed if the variable INSTALL is ``yes``. This only imports the standard library. uv installs the
+packages, several times faster than pip, which is used if uv isn't available or fails.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _UV_SETTINGS = {
     "default-timeout": ("UV_HTTP_TIMEOUT", " "),
     "timeout": ("UV_HTTP_TIMEOUT", " "),
 }
-"""pip's settings: uv's variable for each, and what separates several values there."""
+"""pip's settings, with uv's variable for each, and the separator of several values."""
 
 
 def uv_settings(pip_config: Iterable[str]) -> dict[str, str]:
-    """The variables that tell uv what ``pip config list`` prints: uv reads none of pip's settings.
+    """Convert the output of ``pip config list`` to uv's variables, because uv doesn't read pip's settings.
 
     >>> uv_settings(["global.index-url='https://packages.example/simple'", ":env:.no-color='1'"])
     {'UV_DEFAULT_INDEX': 'https://packages.example/simple'}
@@ -56,11 +56,11 @@ class Installer:
         self._uv = [str(uv), "pip", "install", "--python", str(python)] if got else []
 
     def install(self, *requirements: str) -> None:
-        """Install them, with the output of uv, or of pip. Exits with pip's code if both fail."""
+        """Install requirements, showing the output of uv or pip. Exits with pip's code if both fail."""
         if self._uv:
             listed = subprocess.run([*self._pip, "config", "list"], capture_output=True, text=True)
             settings = uv_settings(listed.stdout.splitlines())
-            # As pip does, the best version of all indexes; bytecode is compiled once and not by each process.
+            # Like pip, use the best version of all indexes; compile bytecode once and not in each process.
             defaults = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1"}
             environment = {**defaults, **settings, **os.environ}
             if not subprocess.run([*self._uv, *requirements], cwd=ROOT, env=environment).returncode:
@@ -75,8 +75,8 @@ class Installer:
 
 
 def importable(folder: Path) -> dict[str, str]:
-    """An environment in which the package can be imported before it is installed."""
-    # The root is the package under another name than its folder's.
+    """Return an environment in which the package can be imported before it is installed."""
+    # The root is the package, under a name other than its folder's.
     package = folder / "src" / "streamgauge"
     package.parent.mkdir(exist_ok=True)
     if not package.is_symlink():
@@ -85,16 +85,16 @@ def importable(folder: Path) -> dict[str, str]:
 
 
 def fetching_jars(python: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Begin to fetch Kafka's jars. Whoever needs them fetches what is missing, and says why it can't."""
+    """Begin to fetch Kafka's jars. Later commands fetch the missing ones, and report why they can't."""
     return quietly(
         python, environment, "from streamgauge.apps.dev.kafka.jars import kafka_jars; kafka_jars()"
     )
 
 
 def compiling(python: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Begin to compile the package's modules to bytecode, as is done with all others.
+    """Start compiling the package's modules to bytecode, as installers do for every other package.
 
-    Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
+    If PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
     """
     folders = [str(path) for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"]
     code = f"import compileall\nfor folder in {folders}: compileall.compile_dir(folder, quiet=2)"
@@ -102,7 +102,7 @@ def compiling(python: Path, environment: Mapping[str, str]) -> subprocess.Popen[
 
 
 def quietly(python: Path, environment: Mapping[str, str], code: str) -> subprocess.Popen[bytes]:
-    """Begin to run something of the package."""
+    """Begin to run code of the package, without output."""
     return subprocess.Popen(
         [python, "-c", code],
         env=environment,
@@ -112,26 +112,34 @@ def quietly(python: Path, environment: Mapping[str, str], code: str) -> subproce
     )
 
 
+def need_java(python: Path, environment: Mapping[str, str]) -> None:
+    """Find Java, or with INSTALL=yes install it. Exits with the advice of `operators.java` otherwise."""
+    may_install = os.environ.get("INSTALL") == "yes"
+    command = [str(python), "-m", "streamgauge.operators.java", *(["--install"] if may_install else [])]
+    if code := subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode:
+        if not may_install:
+            print("as root on Debian, make installs it with INSTALL=yes", file=sys.stderr)
+        raise SystemExit(code)
+
+
 def main(folder: Path, extra: str) -> None:
-    """Make the environment if it isn't there, and install the project with an extra into it."""
+    """Create the environment if missing, and install the project with an extra into it."""
     begin = time.monotonic()
     new = not (folder / "bin" / "python").exists()
     if new:
         print(
-            f"setting up {folder}, once: about 700 MB are fetched, 400 of them Spark; how long that takes is "
-            "up to your line",
+            f"setting up {folder}, once: this downloads about 700 MB, 400 of them for Spark",
             file=sys.stderr,
         )
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder.absolute() / "bin" / "python"
     package = importable(folder.absolute())
-    java = [str(python), "-m", "streamgauge.operators.java", "--install"]
-    subprocess.run(java, env=package, check=True, stdout=subprocess.DEVNULL)
+    need_java(python, package)
     installer = Installer(python)
     modules = compiling(python, package)
     installer.install("-e", f".[{extra}]")
     if new:
-        print("fetching Kafka's jars, about 45 MB", file=sys.stderr)
+        print("downloading Kafka's jars, about 45 MB", file=sys.stderr)
         fetching_jars(python, package).wait()
     modules.wait()
     print(f"✓ {folder} is set up for {extra} ({time.monotonic() - begin:.0f} s)", file=sys.stderr)

@@ -1,14 +1,15 @@
-"""The one table of families: what an aggregate's name stands for, on every engine.
+"""The only table of families: the classes for an aggregate's name, on every engine.
 
-Adding a family takes its folder and a line here. Its class of groups says how it is requested, as its
-`aggregate`. Aggregates, the package's exports, Spark's functions, the warm-up and the shared law tests all
-take the family from its line. Classes are named, not imported: reading the table imports nothing.
+To add a family, add its folder and a line here. The `aggregate` of its class of groups defines how it is
+requested. Aggregates, the package's exports, Spark's functions, the warm-up and the shared law tests all look
+families up here. Classes are given by name, not imported, so reading the table imports nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .class_loading import load_class
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from ..sketches.core.protocol import Groups, Sketch
 
 MOMENT = ("time", "partition", "offset")
-"""The inputs that every row has by itself, without a column being named for them."""
+"""The inputs that every row has by itself, without naming a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One line of the table: an aggregate's name, and the place of its class, ``"floor.folder:Class"``.
+    """An entry of the table: an aggregate's name, and the import path of its class, ``"floor.folder:Class"``.
 
-    That is the class of one sketch, beside which lies that of many groups, under the same name with "Groups".
-    An exact aggregate, whose column holds plain values, has the class of groups alone.
+    That is the class of a single sketch. The class of many groups is beside it, with the suffix "Groups". An
+    exact aggregate, whose column contains plain values, only has the class of groups.
     """
 
     name: str
@@ -41,12 +42,12 @@ class Family:
 
     @property
     def exact(self) -> bool:
-        """Whether the aggregate's column holds plain values, not sketches."""
+        """Whether the aggregate's column contains plain values, not sketches."""
         return self.place.endswith("Groups")
 
     @property
     def stored(self) -> bool:
-        """Whether it exists to read, ask and merge what others stored: public in `streamgauge.stored`.
+        """Whether it exists to read, query and merge others' stored sketches: public in `streamgauge.stored`.
 
         >>> [name for name in ("distinct", "cpc", "tuple") if family(name).stored]
         ['cpc', 'tuple']
@@ -54,8 +55,13 @@ class Family:
         return self.name == "tuple" or self.place.startswith("sketches.stored.")
 
     @property
+    def installed(self) -> bool:
+        """Whether the package that it requires, possibly that of an extra, is installed."""
+        return not self.place.startswith("sketches.stored.") or find_spec("datasketches") is not None
+
+    @property
     def keeps_values(self) -> bool:
-        """Whether values of its columns are in its answers.
+        """Whether its answers contain values of its column.
 
         >>> [name for name in ("distinct", "top_k", "sample", "sum", "min") if family(name).keeps_values]
         ['top_k', 'sample', 'min']
@@ -65,7 +71,7 @@ class Family:
         return any(hasattr(self.sketch_class(), one) for one in ("top", "values", "samples", "strata"))
 
     def sketch_class(self) -> type[Sketch]:
-        """The class of one sketch, imported now. Raises `TypeError` for an exact aggregate."""
+        """The class of a single sketch, imported now. Raises `TypeError` for an exact aggregate."""
         if self.exact:
             raise TypeError(f"{self.name} is exact: its column holds plain values, no sketches")
         return load_class(self.place)
@@ -76,12 +82,12 @@ class Family:
 
     @property
     def aggregate(self) -> Aggregated:
-        """How the class describes itself as an aggregate; imports it."""
+        """The class's description as an aggregate; imports the class."""
         return self.groups_class().aggregate
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """See `Aggregated`, as for all that follow."""
+        """See `Aggregated`, as for the following properties."""
         return self.aggregate.params
 
     @property
@@ -96,12 +102,12 @@ class Family:
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """Further row-wise inputs that may be left out."""
+        """Further row-wise inputs that are optional."""
         return self.aggregate.optional
 
     @property
     def of_column(self) -> Callable[[pa.DataType], dict[str, Any]]:
-        """The parameters that the column's type decides."""
+        """The parameters that the column's type determines."""
         return self.aggregate.of_column
 
     @property
@@ -154,11 +160,11 @@ FAMILIES: dict[str, Family] = {
 }
 
 RENAMED = {"req": "tail_quantiles", "tdigest": "tdigest_quantiles"}
-"""What aggregates were once called, in the definitions of stored columns, and what they are called now."""
+"""Former names of aggregates in the definitions of stored columns, with their current names."""
 
 
 def family(name: str) -> Family:
-    """The line of an aggregate. Raises `KeyError` naming all there are.
+    """The entry of an aggregate. Raises `KeyError` naming all aggregates.
 
     >>> family("distinct").params["lg_k"]
     12

@@ -1,8 +1,8 @@
-"""The form of what is kept from one release to the next: its number, and the refusal of newer ones.
+"""The format version of state that outlives a release, and the refusal of newer ones.
 
-What is written carries the number of its form; what carries none is of form 1, from before there were
-numbers. A release reads the form that it writes and the one before. It refuses newer ones rather than guess:
-what they leave out, or mean by the same words, it can't know.
+Stored state carries its format version in the field `form`; without the field it is version 1. A release
+reads the version that it writes and the one before. It refuses newer ones rather than guess, because it
+can't know which fields they omit, or use with another meaning.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..sketches.core.errors import StreamgaugeError
 
 
 class WrittenByNewer(StreamgaugeError, RuntimeError):
-    """What was kept was written by a newer version of streamgauge than the one that reads it."""
+    """Stored state that a newer version of streamgauge has written."""
 
 
 def form_of(kept: Mapping[str, Any], newest: int, what: str) -> int:
-    """The form of what is kept, 1 unless it says another; `newest` is the one that this release writes.
+    """The format version of stored state, 1 by default; `newest` is the version that this release writes.
 
-    Raises `WrittenByNewer` for a newer one, and `ValueError` for what isn't the number of a form.
+    Raises `WrittenByNewer` for a newer one, and `ValueError` for anything but an integer ≥ 1.
 
     >>> form_of({}, 2, "the merger's state"), form_of({"form": 2}, 2, "the merger's state")
     (1, 2)
@@ -30,10 +30,10 @@ def form_of(kept: Mapping[str, Any], newest: int, what: str) -> int:
     """
     form = kept.get("form", 1)
     if type(form) is not int or form < 1:
-        raise ValueError(f"the form of {what} must be an integer ≥ 1, got {form!r}")
+        raise ValueError(f"the format version of {what} must be an integer ≥ 1, got {form!r}")
     if form > newest:
         raise WrittenByNewer(
-            f"{what} was written by a newer version of streamgauge (form {form}; this one reads forms up to "
-            f"{newest}), and nothing was changed: go on with that version, or a newer one"
+            f"{what} was written by a newer version of streamgauge (format version {form}; this one reads up "
+            f"to {newest}), and nothing was changed: continue with that version, or a newer one"
         )
     return form

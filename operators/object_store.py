@@ -1,4 +1,4 @@
-"""Object stores by their URLs, through fsspec."""
+"""Object stores by URL, through fsspec."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def filesystem_of(url: str, **options: Any) -> Any:
-    """The filesystem of fsspec for a URL, such as ``s3://bucket/table``.
+    """fsspec's filesystem for a URL, such as ``s3://bucket/table``.
 
-    `options` are the filesystem's own, for an endpoint or credentials; without them those of this machine
-    count. Raises `ValueError` if there is none for it.
+    `options` are the filesystem's own, for an endpoint or credentials; by default, this machine's settings
+    apply. Raises `ValueError` if there is no filesystem for the URL.
 
     >>> filesystem_of("memory://table").protocol
     'memory'
@@ -21,6 +21,6 @@ def filesystem_of(url: str, **options: Any) -> Any:
         return fsspec.filesystem(scheme, **options)
     except (ImportError, ValueError) as error:
         raise ValueError(
-            f"{url}: there is no filesystem for {scheme}:// here ({error}); "
-            "pip install 'streamgauge[s3]' installs S3's; other fsspec packages provide theirs"
+            f"{url}: there is no filesystem for {scheme}:// here ({error}); install streamgauge with its "
+            "extra 's3', 'gcs' or 'azure' for s3://, gs:// or az://; other fsspec packages provide theirs"
         ) from None

@@ -17,8 +17,10 @@ import pyarrow as pa
 from .consumer.merge.closed_windows import ClosedWindows
 from .consumer.merge.figures import figures_of
 from .consumer.merge.merger import Merger
+from .definition.event_time import in_utc
 from .definition.sources import FrameSource
 from .definition.stream import Stream
+from .definition.tables import LookupTable
 from .definition.topic_patterns import is_pattern, matches
 from .formats.decode import Decoded
 from .formats.messages import Messages
@@ -30,8 +32,8 @@ from .sketching.message_warnings import Remarks
 from .sketching.partition_buffer import PartitionBuffer
 from .sketching.partition_state import PartitionState
 from .steps.join_state import JoinStates
+from .steps.table_reader import TableReader
 from .steps.table_readers import bound
-from .steps.table_rows import TableRows
 from .table.query import query
 from .table.schema import schema_of
 from .table.sketch_table import SketchTable
@@ -68,7 +70,7 @@ class StreamTester:
     `partitions` is the number of partitions of each topic, `start` the initial time of the clock,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
     timestamp. `refused` lists the rows that became dead letters, `late` the rows that a run with ``late=""``
-    would forward. `sinks` are those of a run: `sent` returns the messages that they send, and they really
+    would forward. `sinks` are the sinks of a run: `sent` returns the messages that they send, and they really
     write their files.
 
     >>> import polars as pl
@@ -92,8 +94,8 @@ class StreamTester:
         self.refused: list[RefusedRow] = []
         self.late: list[LateRow] = []
         self._now = start.timestamp()
-        self._tables = {id(table): TableRows(table.source.schema) for table in stream.tables}
-        self._bound = bound(self.stream, lambda table: self._tables[id(table)])
+        self._tables = {id(table): TableReader(table) for table in stream.reading.tables}
+        self._bound = bound(self.stream, lambda table: self._tables[id(table)].contents)
         self._partitions = partitions
         self._topics = _topics_of(self.stream)
         self._inputs: dict[Input, PartitionState] = {}
@@ -146,7 +148,7 @@ class StreamTester:
         on. Raises `ValueError` for a topic that the stream doesn't read.
         """
         where = Input(self._topic(topic), partition)
-        schema = self.stream.of_topic(where.topic).source.schema
+        schema = self.stream.reading.of_topic(where.topic).source.schema
         frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=schema)
         progress = self._inputs[where]
         start = progress.next_offset
@@ -214,13 +216,13 @@ class StreamTester:
         self._feed(where, messages)
 
     def _feed(self, where: Input, messages: Messages) -> None:
-        for part, decoded in self.stream.of_topic(where.topic).kafka_source.decoded(messages):
+        for part, decoded in self.stream.reading.of_topic(where.topic).reading.kafka_source.decoded(messages):
             self.feed_decoded(part, decoded)
 
     def feed_decoded(self, messages: Messages, decoded: Decoded) -> None:
         """Send messages to their partition together with their decoded rows.
 
-        Streams with the same decoder then need not decode a topic each.
+        Streams with the same decoder then need to decode a topic only once.
         """
         if not len(messages):
             return
@@ -241,21 +243,36 @@ class StreamTester:
     def feed_lookup(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Set rows of a joined table by key, under the name of its topic; None deletes a key.
 
-        If a key has several columns, it is a tuple. Raises `ValueError` for a topic that the stream is not
-        joined with.
+        If a key has several columns, it is a tuple. In a table that keeps versions the rows are valid from
+        the table's `time` on, by default the clock's, and a key is deleted at the clock's time. Raises
+        `ValueError` for a topic that the stream is not joined with.
         """
-        joined = [table for table in self.stream.tables if table.topic == topic]
-        if not joined:
-            known = ", ".join(table.topic for table in self.stream.tables) or "none"
-            raise ValueError(f"feed_lookup: {topic!r} is not a table of the stream; there are {known}")
-        for table in joined:
+        for table in self._joined(topic):
             given = [row for row in rows.values() if row is not None]
             numbers = np.cumsum([row is not None for row in rows.values()]) - 1
             gone = np.array([row is None for row in rows.values()], bool)
             frame = pl.DataFrame(given, schema=table.source.schema)
             parts = zip(*rows) if len(table.keys) > 1 else [rows]
             keys = [pl.Series(list(part), dtype=kind) for part, kind in zip(parts, table.keys)]
-            self._tables[id(table)].update(keys, frame, np.where(gone, -1, numbers))
+            times = np.full(len(gone), int(self._now * 1e6))
+            if table.time is not None:
+                times[~gone] = in_utc(frame.select(table.time).to_series()).to_physical().to_numpy()
+            self._tables[id(table)].contents.update(keys, frame, np.where(gone, -1, numbers), times)
+
+    def feed_lookup_messages(self, topic: str, messages: Messages) -> None:
+        """Send messages to a joined table, for its own decoders.
+
+        Raises `ValueError` for a topic that the stream is not joined with.
+        """
+        for table in self._joined(topic):
+            self._tables[id(table)].update(messages)
+
+    def _joined(self, topic: str) -> list[LookupTable]:
+        joined = [table for table in self.stream.reading.tables if table.topic == topic]
+        if not joined:
+            known = ", ".join(table.topic for table in self.stream.reading.tables) or "none"
+            raise ValueError(f"feed_lookup: {topic!r} is not a table of the stream; there are {known}")
+        return joined
 
     def advance(self, seconds: float) -> StreamTester:
         """Advance the clock while nothing arrives."""
@@ -294,10 +311,10 @@ class StreamTester:
         Rows buffered in a join are emitted without a partner. They stay buffered, as in a run that is
         continued: a partner that is fed later changes the window, which is emitted again.
         """
-        joined = self.stream.joined
+        joined = self.stream.reading.joined
         if joined is not None and joined.how != "inner":
             for progress in self._inputs.values():
-                self._send(progress)  # one that has had nothing says that it has read all
+                self._send(progress)  # an empty partition reports that everything is read
             for progress in self._inputs.values():
                 delta = progress.unpaired(last=False)
                 if (sending := self.stream.sending) is not None:
@@ -329,7 +346,7 @@ class StreamTester:
         self._send(progress)
 
     def _topic(self, topic: str | None) -> str:
-        """The topic that rows are for, which is there then."""
+        """The topic that rows are for, which is created if missing."""
         if topic is None:
             if len(self._topics) > 1 or is_pattern(self._topics[0]):
                 raise ValueError(
@@ -393,7 +410,7 @@ class StreamTester:
 
 
 def _topics_of(stream: Stream) -> list[str]:
-    """The names and patterns of the topics that a stream reads; one is made up for rows from frames."""
+    """The names and patterns of the topics that a stream reads; a made-up name for rows from frames."""
     if isinstance(stream.source, FrameSource):
         return ["input"]
-    return [topic for source in stream.kafka_sources for topic in source.topics]
+    return [topic for source in stream.reading.kafka_sources for topic in source.topics]

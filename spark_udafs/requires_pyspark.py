@@ -1,4 +1,4 @@
-"""Spark is an extra of the package: importing this floor without it says what to install."""
+"""Spark is an optional extra: without it, importing this package reports what to install."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def need_pyspark() -> None:
     """Raise `SparkMissingError` if PySpark isn't installed, and `SparkTooOldError` before 4.1."""
     if find_spec("pyspark") is None:
         raise SparkMissingError(
-            "PySpark is not installed, and everything of streamgauge that runs on Spark needs it: "
-            "pip install 'streamgauge[spark]'",
+            "PySpark is not installed, and everything of streamgauge that runs on Spark needs it; "
+            "install streamgauge with its extra 'spark'",
             name="pyspark",
         )
     with suppress(PackageNotFoundError):  # a cluster's own copy may lack its metadata
         installed = version("pyspark")
         if (release := re.match(r"(\d+)\.(\d+)", installed)) and tuple(map(int, release.groups())) < (4, 1):
             raise SparkTooOldError(
-                "streamgauge runs on PySpark 4.1 (without streams of its own sources), 4.2 and 4.3, and this "
-                f"is {installed}: pip install 'streamgauge[spark]'"
+                "streamgauge runs on PySpark 4.1 (without streams from its own sources), 4.2 and 4.3; "
+                f"{installed} is installed. Install streamgauge with its extra 'spark'"
             )

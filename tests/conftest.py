@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
+TRUSTING = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+"""For JVMs of tests: dozens start, and loading classes is most of their work, which checks make longer."""
 
 
 def pytest_configure() -> None:
     """Spark's JVMs live for minutes here: their optimising compiler would cost more time than it saves."""
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *TRUSTING]
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
 
 
@@ -69,12 +70,28 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 terminalreporter.write_line(reported)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _brokers_that_start_sooner() -> Iterator[None]:
+    """Brokers of this process don't check the classes that they load either."""
+    from streamgauge.apps.dev.kafka import broker
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(broker, "_JVM", (*broker._JVM, *TRUSTING))
+        yield
+
+
+def recordings_folder() -> Path | None:
+    """The folder that STREAMGAUGE_RECORDINGS names."""
+    named = os.environ.get("STREAMGAUGE_RECORDINGS")
+    return Path(named) if named else None
+
+
 @pytest.fixture(scope="session")
 def recordings() -> Path:
-    """The folder of real recordings; tests that need it skip where the project was cloned alone."""
-    if not RECORDINGS.is_dir():
-        pytest.skip(f"the recordings are not here: no folder {RECORDINGS}")
-    return RECORDINGS
+    """The folder of others' recordings; tests that need it skip if none is named."""
+    if (folder := recordings_folder()) is None:
+        pytest.skip("needs others' recordings: name their folder by STREAMGAUGE_RECORDINGS (CONTRIBUTING.md)")
+    return folder
 
 
 @pytest.fixture(scope="session")

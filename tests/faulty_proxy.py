@@ -233,6 +233,8 @@ class ProxiedKafka(EmbeddedKafka):
             "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"),
             # Members that ask for it are missed soon.
             "group.min.session.timeout.ms": 1_000,
+            "group.consumer.min.session.timeout.ms": 1_000,
+            "group.consumer.session.timeout.ms": 2_000,
         }
         super().__init__(plain, data, settings=settings)
 

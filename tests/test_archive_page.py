@@ -62,6 +62,30 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert sorted(counted) == sorted(counts.rows())
 
 
+@pytest.mark.kafka
+def test_an_archive_is_a_delta_table(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    pytest.importorskip("deltalake")
+    section = PAGE.read_text().partition("## As a Delta table")[2].partition("\n## ")[0]
+    topic = f"posts-{uuid.uuid4().hex[:8]}"
+    monkeypatch.chdir(tmp_path)
+    kafka.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    for number in range(90):
+        producer.produce(topic, b"%d" % number, partition=number % 2, timestamp=1_767_225_600_000)
+    assert producer.flush(120) == 0
+    command = shlex.split(_block(section, "bash").replace(" posts ", f" {topic} "))[1:]
+    for _ in range(2):
+        result = CliRunner().invoke(app, [*command, "--bootstrap-servers", kafka.bootstrap_servers])
+        assert result.exit_code == 0, result.output
+    program = _block(section, "python").replace("topic=posts", f"topic={topic}")
+    exec(compile(program, str(PAGE), "exec"), {})
+    assert capsys.readouterr().out.count("┆ 45") == 2
+    [entries] = [list(Path("archive", f"topic={topic}", "_delta_log").glob("*.json"))]
+    assert len(entries) == 3  # the table, and a commit for each partition
+
+
 def _block(text: str, language: str, begins: str = "") -> str:
     match = re.search(rf"```{language}\n({begins}.*?)```", text, re.DOTALL)
     assert match is not None

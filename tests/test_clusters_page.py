@@ -1,4 +1,4 @@
-"""The page on clusters names settings that Spark has, also those of YARN and Kubernetes."""
+"""The pages on clusters and on platforms name settings that Spark has, also those of YARN and Kubernetes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "clusters.md").read_text()
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = "".join((DOCS / f"{name}.md").read_text() for name in ("clusters", "platforms"))
 PREFIXES = (
     "spark.executorEnv.",
     "spark.yarn.appMasterEnv.",
@@ -22,7 +23,7 @@ ENTRIES = ("org.apache.spark.deploy.yarn.config.package$", "org.apache.spark.dep
 
 @pytest.mark.spark
 def test_spark_knows_every_setting(spark: Any) -> None:
-    names = set(re.findall(r"\bspark\.[a-z]\w*(?:\.\w+)+", re.sub(r"sg\.spark\.\w+", "", PAGE)))
+    names = set(re.findall(r"(?<![.\w])spark\.[a-z]\w*(?:\.\w+)+", re.sub(r"sg\.spark\.\w+", "", PAGES)))
     jvm = spark.sparkContext._jvm
     for entries in ENTRIES:
         jvm.java.lang.Class.forName(entries)

@@ -19,6 +19,7 @@ from .waiting import until
 PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_log_is_replayed_into_a_merger(kafka: Any, capsys: pytest.CaptureFixture[str]) -> None:
     from confluent_kafka import Producer

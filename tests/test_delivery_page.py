@@ -26,6 +26,7 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_group_with_sinks_grows_shrinks_ends_and_is_reset(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import Producer

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def test_the_commands_of_compose_are_the_programs() -> None:
             assert source in compose["volumes"] or (DEPLOY / source).is_file(), volume
     scraped = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
     assert all(re.search(rf"{name}:9400", scraped) for name in ("trending", "ingest"))
+
+
+def test_the_image_has_what_its_apps_and_feeds_need() -> None:
+    """Trending recognises languages, feeds come over WebSockets, and the server serves /docs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    *_, last = re.findall(r'"/src\[([\w,]+)\]"', (DEPLOY / "Dockerfile").read_text())
+    packages = {re.split(r"[<>=\[]", one)[0] for extra in last.split(",") for one in project[extra]}
+    assert {"icu4py", "py3langid", "websockets", "swagger-ui-bundle"} <= packages
 
 
 def test_the_commands_of_pods_are_the_programs_and_their_pods_are_restricted() -> None:
@@ -112,6 +121,6 @@ def test_the_image_installs_extras_that_there_are_and_compiles_kernels() -> None
     lines = (DEPLOY / "Dockerfile").read_text()
     named = {extra for group in re.findall(r"/src\[([\w,]+)\]", lines) for extra in group.split(",")}
     project = (ROOT / "pyproject.toml").read_text()
-    assert named == {"apps", "agents", "serve"}
+    assert named == {"apps", "agents", "languages", "postgres", "registry", "serve"}
     assert all(re.search(rf"^{extra} = \[", project, re.M) for extra in named)
     assert lines.count("streamgauge warm") == 2 and lines.count("USER 10001") == 2

@@ -14,7 +14,7 @@ HIDE = """
 from importlib.machinery import PathFinder
 hidden, find = {"pyspark", "py4j", "pandas", "grpc"}, PathFinder.find_spec
 hidden |= {"datasketches", "icu4py", "paho", "prompt_toolkit", "py3langid", "swagger_ui_bundle", "websockets"}
-hidden |= {"apprise"}
+hidden |= {"apprise", "attr", "attrs", "authlib", "cachetools", "deltalake", "httpx2", "psycopg", "pyiceberg"}
 PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in hidden else find(name, *rest)
 """
 PROGRAM = Path(sys.executable).with_name("streamgauge")
@@ -35,7 +35,7 @@ assert tester.finish().windows()["posts"].to_list() == [3]
 try:
     streamgauge.spark
 except ImportError as error:
-    assert "pip install 'streamgauge[spark]'" in str(error), error
+    assert "install streamgauge with its extra 'spark'" in str(error), error
 else:
     raise AssertionError("streamgauge.spark")
 assert "spark" in dir(streamgauge) and streamgauge.rules.Threshold and streamgauge.errors.SketchError
@@ -62,31 +62,46 @@ def test_sketches_and_the_tester_work_and_spark_names_its_extra(bare: dict[str, 
 
 
 NAMED = """
+from pathlib import Path
 import streamgauge
 from streamgauge.agents.ingest.registry import SOURCES, load_kind
 from streamgauge.apps.trending.formats.rows import rows
+from streamgauge.operators.archive.delta_log import DeltaLog
+from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.families import FAMILIES
 from streamgauge.queries.server.http.openapi import assets, page
 
-for source in SOURCES.keys() - {"mqtt", "websocket"}:
+from streamgauge.operators.definition.aggregates import distinct
+from streamgauge.queries.question.question_kinds import QUESTION_KINDS, aggregates_of_kind
+
+answered = [kind for kind, question in QUESTION_KINDS.items() if question.fits(distinct("user"))]
+from streamgauge.operators.warm_up.steps import steps
+
+assert "cpc" not in {step.name for step in steps()}
+assert answered and all("cpc" not in aggregates_of_kind(kind) for kind in QUESTION_KINDS.values())
+for source in SOURCES.keys() - {"mqtt", "postgres", "websocket"}:
     load_kind("sources", source)
-assert assets("/docs/assets") == [] and b"pip install 'streamgauge[serve]'" in page().body
+assert assets("/docs/assets") == [] and b"its extra <code>serve" in page().body
 for extra, use in {
     "agents": lambda: load_kind("sources", "mqtt"),
+    "postgres": lambda: load_kind("sources", "postgres"),
+    "delta": lambda: DeltaLog.create(LocalStore(Path("archive")), "posts"),
+    "iceberg": lambda: streamgauge.write_iceberg_ndv(None, None),
     "notify": lambda: streamgauge.rules.AlertsToApprise("json://localhost"),
-    "apps": lambda: rows(None, {}),
+    "languages": lambda: rows(None, {}),
+    "registry": lambda: streamgauge.avro(registry="http://localhost:8081", subject="orders"),
     "stored": lambda: FAMILIES["cpc"].sketch_class(),
 }.items():
     try:
         use()
     except streamgauge.errors.StreamgaugeError as error:
-        assert f"pip install 'streamgauge[{extra}]'" in str(error), error
+        assert f"install streamgauge with its extra {extra!r}" in str(error), error
     else:
         raise AssertionError(extra)
 try:
     streamgauge.stored
 except ImportError as error:
-    assert "pip install 'streamgauge[stored]'" in str(error), error
+    assert "install streamgauge with its extra 'stored'" in str(error), error
 else:
     raise AssertionError("streamgauge.stored")
 """
@@ -106,7 +121,7 @@ def test_the_command_line_works_and_the_demo_names_the_extra(bare: dict[str, str
     demo = run("demo", "trending", "--engine", "spark")
     assert (demo.returncode, demo.stdout) == (1, "")
     assert demo.stderr.startswith("error: PySpark is not installed") and len(demo.stderr.splitlines()) == 1
-    assert "pip install 'streamgauge[spark]'" in demo.stderr
+    assert "install streamgauge with its extra 'spark'" in demo.stderr
 
 
 @pytest.mark.kafka
@@ -129,5 +144,5 @@ def test_ivy_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> 
     from streamgauge.apps.dev.kafka.jars import JarsError, _ivy_jar
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(JarsError, match=r"pip install 'streamgauge\[apps\]'"):
+    with pytest.raises(JarsError, match=r"install streamgauge with its extra 'apps'"):
         _ivy_jar()

@@ -22,9 +22,9 @@ def test_the_lines_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
             if '"orders-value"' in block:
                 registry.add("orders-value", names["order"])
             exec(block.replace("http://localhost:8081", registry.url), names)
-    assert "Decimal" in str(names["orders"].schema["total"])
+    assert "Float64" in str(names["orders"].schema["total"])
     assert names["decoded"].frame.rows()[0][:2] == (1, "ann") and names["decoded"].reasons == []
-    assert list(names["rows"].columns) == ["id", "who", "total", "items", "sku", "n"]
+    assert list(names["rows"].columns) == ["id", "who", "total", "tags", "items", "sku", "n"]
     assert names["latest"].schema == names["plain"].schema
     assert list(names["files"].schema) == ["records"] and list(names["some"].schema) == ["user", "by"]
     assert list(names["prices"].columns) == ["price", "symbol"]

@@ -13,6 +13,7 @@ import threading
 import tomllib
 from contextlib import ExitStack
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,14 @@ from streamgauge.apps.dev.kafka.node import free_port
 from .agents.ingest.agents import fresh, values
 from .agents.ingest.sources.feed_server import FeedServer
 from .agents.ingest.sources.mqtt_broker import MqttBroker
+from .agents.ingest.sources.postgres_server import PostgresServer, find_programs
 from .waiting import until
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ingest.md").read_text()
+
+
+MISSING = set() if find_spec("psycopg") else {"postgres"}
+"""Sources whose extra isn't installed."""
 
 
 def blocks(language: str) -> list[str]:
@@ -44,12 +50,14 @@ PAGE_BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE.partition("## Each source"
 
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_configurations_can_be_read(text: str, tmp_path: Path) -> None:
+    if any(f'type = "{kind}"' in text for kind in MISSING):
+        pytest.skip("its extra isn't installed")
     assert parse_config(text, "docs", "agent", tmp_path).routes
 
 
 def test_all_kinds_fields_and_presets_are_named() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|[^|]*\| (.*?) \|$", PAGE, re.M))
-    for kind in SOURCES:
+    for kind in SOURCES.keys() - MISSING:
         names = {field.name for field in fields(load_kind("sources", kind))}
         assert {name for name in names if f"`{name}`" not in rows[kind]} == set(), kind
     for name in (*CHANNELS, *SINKS, *INTERCEPTORS, *PRESETS):
@@ -63,12 +71,15 @@ def test_each_source_has_a_configuration() -> None:
     assert SHOWN.keys() == SOURCES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("kind", SHOWN)
 def test_each_sources_configuration_runs(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """As it stands on the page, but for addresses, the name of the topic, and the program `journalctl`."""
+    if kind in MISSING or (kind == "postgres" and find_programs() is None):
+        pytest.skip("psycopg or PostgreSQL isn't installed")
     document = tomllib.loads(SHOWN[kind])
     [source], [sink] = document["sources"].values(), document["sinks"].values()
     sink |= {"topic": fresh(sink["topic"]), "bootstrap_servers": kafka.bootstrap_servers}
@@ -125,6 +136,12 @@ class Senders:
             before = os.dup(0)
             os.dup2(read, 0)
             self._stack.callback(os.dup2, before, 0)
+        elif kind == "postgres":
+            self._database = PostgresServer()
+            self._stack.callback(self._database.close)
+            source["dsn"] = self._database.dsn
+            publication = re.sub("FOR TABLE .*", "FOR ALL TABLES", blocks("sql")[0])
+            self._database.execute("CREATE TABLE orders (id int PRIMARY KEY)", publication)
         elif kind == "spool":
             Path(source["folder"]).mkdir()
         return self
@@ -146,6 +163,8 @@ class Senders:
                 sender.sendall(b"<13>one\n")
         elif kind == "mqtt":
             self._broker.publish("sensors/1", b"one")
+        elif kind == "postgres":
+            self._database.execute("INSERT INTO orders VALUES (1)")
         elif kind == "kafka":
             producer = Producer(
                 {"bootstrap.servers": self._kafka.bootstrap_servers, "enable.idempotence": True}

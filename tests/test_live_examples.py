@@ -46,6 +46,7 @@ def test_examples_run_on_kafka(
             run(docstring, broker=broker)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize("module", modules_with("spark"))

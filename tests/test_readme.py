@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import re
+import shlex
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,82 +43,81 @@ def fill(kafka: Any, topic: str, rows: list[dict[str, Any]]) -> None:
     producer.flush()
 
 
-def shown_below(word: str, language: str = "python") -> str:
-    """What stands below the block of the README that has a word, as what it prints."""
-    lines = r"((?:(?!```).*\n)*)"
-    pairs = re.findall(
-        rf"^```{language}\n{lines}```\n\n```text\n{lines}```", (ROOT / "README.md").read_text(), re.M
-    )
-    (result,) = [shown for text, shown in pairs if word in text]
-    return result
-
-
 def is_shown(printed: str, shown: str) -> bool:
-    """Whether it is the same text, but for what `…` stands for and blanks at the ends of lines."""
-    pattern = re.escape(shown.rstrip()).replace("…", ".*")
-    return (
-        re.fullmatch(pattern, "\n".join(line.rstrip() for line in printed.strip("\n").splitlines()))
-        is not None
-    )
+    """Whether the output is what is shown: `…` is any text, at the end of the block all further lines."""
+    pattern = re.escape(shown.strip("\n")).replace("…", ".*")
+    flags = re.DOTALL if shown.endswith("\n…\n") else 0
+    text = "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n")
+    return re.fullmatch(pattern, text, flags) is not None
 
 
-def posts_of_the_readme() -> list[dict[str, Any]]:
-    """The posts that its script sends, without a broker."""
-    posts: list[dict[str, Any]] = []
-
-    class Created:
-        def create_topics(self, topics: Any) -> dict[str, Any]:
-            return {topic.topic: Future() for topic in topics}
-
-    class Future:
-        def result(self) -> None:
-            pass
-
-    class Collected:
-        def produce(self, topic: str, value: str) -> None:
-            if topic == "posts":
-                posts.append(json.loads(value))
-
-        def flush(self) -> None:
-            pass
-
-    # For this script alone: a module that is imported meanwhile would keep them.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("confluent_kafka.Producer", lambda config: Collected())
-        patch.setattr("confluent_kafka.admin.AdminClient", lambda config: Created())
-        exec(block("create_topics"), {})
-    return posts
+README = (ROOT / "README.md").read_text()
+PROGRAM = Path(sys.executable).with_name("streamgauge")
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+LIVE = ("streamgauge kafka start", "streamgauge run iot", "streamgauge serve")
+"""Commands that continue until they are stopped; other tests run them."""
 
 
-def test_the_first_stream_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    from streamgauge import StreamTester
+def section(begin: str, end: str) -> str:
+    return README[README.index(f"## {begin}\n") : README.index(f"## {end}\n")]
 
-    rows = posts_of_the_readme()
+
+def run_blocks(text: str, folder: Path, adapted: Callable[[str], str] = lambda code: code) -> list[str]:
+    """Run all blocks in order; each output that is shown is compared. Return the outputs."""
     names: dict[str, Any] = {}
-    exec(block('from_kafka("posts", value=post').split("run = ")[0], names)
-    tester = StreamTester(names["posts"])
-    tester.feed_messages([json.dumps(row).encode() for row in rows])
-    table = tester.finish().tables()
-    print(tester.account)
-    print(table)
-    shown = shown_below('from_kafka("posts", value=post')
-    assert is_shown(capsys.readouterr().out, shown)
+    printed, outputs = "", []
+    for language, content in FENCED.findall(text):
+        if language == "text":
+            assert is_shown(printed, content), printed
+            outputs.append(printed)
+        elif language == "sql":
+            (folder / "posts.sql").write_text(adapted(content))
+        elif language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(adapted(content), names)
+            printed = out.getvalue()
+        else:
+            lines = [line for line in content.splitlines() if not line.startswith(LIVE)]
+            printed = "".join(run_command(adapted(line), folder) for line in lines)
+    return outputs
 
 
-def test_the_query_prints_what_is_shown(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
+def run_command(line: str, folder: Path) -> str:
+    words = shlex.split(line, comments=True)
+    assert words[0] == "streamgauge"
+    done = subprocess.run(
+        [PROGRAM, *words[1:]],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "110"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
-    from streamgauge.apps.cli.commands import app
 
-    rows = posts_of_the_readme()
-    values = ", ".join(f"('{row['at']}', '{row['lang']}', '{row['author']}')" for row in rows)
-    (script,) = re.findall(r"^```sql\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
-    created, query = script.split(";\n", 1)
-    file = tmp_path / "posts.sql"
-    file.write_text(f"{created}; INSERT INTO posts VALUES {values}; {query}")
-    printed = CliRunner().invoke(app, ["sql", "--test", str(file)]).output
-    table = "\n".join(line for line in printed.splitlines() if line.strip() and not line.startswith("done:"))
-    assert is_shown(table, shown_below("SELECT window_start", "sql"))
+def test_the_first_blocks_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(run_blocks(section("Start with a file", "How fast, compared with what"), tmp_path)) == 3
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_blocks_on_kafka_and_spark_print_what_is_shown(
+    kafka: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"shown-{uuid.uuid4().hex[:8]}-"
+
+    def adapted(code: str) -> str:
+        code = code.replace("localhost:9092", kafka.bootstrap_servers)
+        code = code.replace("checkpoint/trades", f"{tmp_path}/checkpoint/trades")
+        code = re.sub(r"(NewTopic|produce|from_kafka|KAFKA_TOPIC)([(=])(['\"])", rf"\1\2\3{prefix}", code)
+        if code.startswith("streamgauge sql"):
+            code += f" --bootstrap-servers {kafka.bootstrap_servers}"
+        return code
+
+    monkeypatch.chdir(tmp_path)
+    assert len(run_blocks(section("Straight off Kafka", "Extras"), tmp_path, adapted)) == 4
 
 
 def test_orders_that_count_once_beside_their_users() -> None:
@@ -174,19 +181,6 @@ def test_good_and_bad_orders_that_are_sent_on() -> None:
     assert json.loads(sent["bad"].value) == {"user": "bob", "amount": None, "why": "no amount"}
 
 
-def test_the_lines_in_sql() -> None:
-    from streamgauge.queries.sql.run.memory import Memory
-    from streamgauge.queries.sql.run.session import SqlSession
-
-    (script,) = re.findall(r"^```sql\n(.*?)^```", TEXT, re.M | re.S)
-    created, question = script.replace("> 100", "> 1").split(";\n", 1)
-    posts = [("en", "ann"), ("en", "bob"), ("en", "ann"), ("fi", "eve")]
-    rows = ", ".join(f"('2026-01-01T00:00:01', '{lang}', '{author}')" for lang, author in posts)
-    *_, last = SqlSession(Memory()).run(f"{created}; INSERT INTO posts VALUES {rows}; {question}")
-    assert last.error is None and [row[1:] for row in last.rows] == [("en", 3, 2)]
-    assert last.bounds["authors"] == [[2, 2]]
-
-
 @pytest.mark.kafka
 def test_streams_that_share_one_reading(kafka: Any) -> None:
     at = "2026-01-01T00:00:01Z"
@@ -209,7 +203,6 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
     exec(here(block("create_topics")), {})
     names: dict[str, Any] = {}
     exec(here(block('from_kafka("posts", value=post')), names)
-    assert is_shown(capsys.readouterr().out, shown_below('from_kafka("posts", value=post'))
     windows = names["run"].windows().to_dicts()
     assert [window["posts"] for window in windows] == [400, 400, 200]
 
@@ -260,7 +253,6 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     text = text.replace('from_kafka("trades"', 'from_kafka("readme-trades"')
     text = text.replace("checkpoint/trades", f"{tmp_path}/checkpoint")
     text = text.replace("sg.spark.session())", "sg.spark.session(), close_at_end=True)")
-    text = text.replace("*sinks)", "*sinks, available_now=True)")
     exec(text, {})
     table = streamgauge.merge([_stored(tmp_path / "trades")])
     (window,) = streamgauge.query(table).to_dicts()
@@ -304,11 +296,8 @@ def _stored(folder: Path) -> Any:
     return read_parquet(file)
 
 
-def test_the_lines_for_sketches(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    exec(block("HLL(lg_k=12)"), names)
-    assert names["merged"].estimate() == pytest.approx(15_000, rel=0.05)
-    assert is_shown(capsys.readouterr().out, shown_below("HLL(lg_k=12)"))
+def test_the_lines_for_sketches(tmp_path: Path) -> None:
+    assert len(run_blocks(section("Sketches by themselves", "How it compares"), tmp_path)) == 1
 
 
 def test_the_lines_about_windows() -> None:
@@ -319,3 +308,15 @@ def test_the_lines_about_windows() -> None:
         tester = names["sg"].StreamTester(names[stream])
         tester.feed([{"user": "ann", "page": "a", "at": 1_767_225_600}])
         assert tester.finish().windows()["clicks"].to_list() == [1] * windows
+
+
+def test_the_recording_is_drawn_from_the_readme() -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("terminal", ROOT / "docs" / "_site" / "terminal.py")
+    assert spec is not None and spec.loader is not None
+    terminal: Any = module_from_spec(spec)
+    spec.loader.exec_module(terminal)
+    drawn = terminal.drawn(terminal.first_commands())
+    assert terminal.PICTURE.read_text() == drawn, "run: python docs/_site/terminal.py"
+    assert len(drawn) < 20_000 and drawn.count("$ streamgauge ") >= 3

@@ -42,6 +42,7 @@ def test_its_promises_are_those_of_the_sketches() -> None:
     assert Reservoir(100, seed=1).update(np.arange(10_000)).error(0.95) <= 0.14
 
 
+@pytest.mark.slow
 def test_the_notebook_draws_its_pictures_and_every_error_is_within_its_promise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def test_all_verbs_are_on_the_page_and_all_names_exist() -> None:
         assert row in FAMILIES
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_code_runs_and_the_queries_give_what_is_shown(spark: Any, capsys: Any) -> None:
     blocks = re.findall(r"^```(python|sql)\n(.*?)^```", PAGE, re.M | re.S)

@@ -11,6 +11,7 @@ import pytest
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_code_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from streamgauge import query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from streamgauge import query, read_table
 from streamgauge.spark import as_table
+from streamgauge.spark_udafs.kafka import sink
 from streamgauge.spark_udafs.kafka.options import _KNOWN
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark_sources.md").read_text()
@@ -20,9 +22,10 @@ BEGIN_MS = 1_767_225_600_000
 def test_every_option_is_listed() -> None:
     listed = set(re.findall(r"`(\w+)`", "".join(line for line in PAGE.splitlines() if line[:1] == "|")))
     # These are set by `on_spark`, under names of its own, and by the runs of apps.
-    assert set(_KNOWN) - listed == {"emit", "idleTimeout", "closeAtEnd", "endFile", "lateTopic"}
+    assert {*_KNOWN, *sink._KNOWN} - listed == {"idleTimeout", "closeAtEnd", "endFile", "lateTopic"}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_the_code_runs(
@@ -32,6 +35,7 @@ def test_the_code_runs(
 
     monkeypatch.chdir(tmp_path)
     kafka.create_topic("trades", 2)
+    kafka.create_topic("answers", 1)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for n in range(300):
         value = f'{{"user":"u{n % 9}","at":"2026-01-01T00:0{n // 60}:{n % 60:02d}Z"}}'
@@ -49,6 +53,12 @@ def test_the_code_runs(
         exec(code, names)
     output = capsys.readouterr().out
     assert names["messages"].count() == 300
+    written = spark.read.format("streamgauge-kafka").option("subscribe", "answers")
+    values = written.option("kafka.bootstrap.servers", kafka.bootstrap_servers).load()
+    sent = [json.loads(bytes(row.value)) for row in values.collect()]
+    assert sum("USER" in one for one in sent) == 300
+    (answer,) = (one for one in sent if "topic" in one)
+    assert (answer["topic"], answer["messages"]) == ("trades", 300)
     assert [row["visits"] for row in query(as_table(names["by_hour"])).to_dicts()] == [3528] * 2
     assert "7056" in output
     assert names["north"].count() == 1440 and names["north"].columns == ["at", "user"]

@@ -95,6 +95,7 @@ def by(rows: list[dict[str, Any]], *keys: str) -> dict[Any, dict[str, Any]]:
     return result
 
 
+@pytest.mark.slow
 def test_iot() -> None:
     queries = Queries("iot")
     own = by(of_app("iot", "days"), "window_start", "sensor")
@@ -110,6 +111,7 @@ def test_iot() -> None:
     assert ("limit", hot[0]["key"]) in fired("iot") and [one["state"] for one in hot] == ["fired", "cleared"]
 
 
+@pytest.mark.slow
 def test_logs() -> None:
     queries = Queries("logs")
     own = by(of_app("logs", "traffic"), "window_start")
@@ -144,6 +146,7 @@ def test_trending() -> None:
     }
 
 
+@pytest.mark.slow
 def test_stocks() -> None:
     queries = Queries("stocks")
     own = by(of_app("stocks", "minutes"), "window_start", "symbol")
@@ -157,6 +160,7 @@ def test_stocks() -> None:
         assert [flow[key][name] for name in ("bought", "sold")] == pytest.approx([row["bought"], row["sold"]])
 
 
+@pytest.mark.slow
 def test_supernova() -> None:
     queries = Queries("supernova")
     own = by(of_app("supernova", "nights"), "window_start", "night")

@@ -1,9 +1,9 @@
-"""Keeps topics as an archive: reads their partitions, and publishes a file when it is large or old enough.
+"""Archive topics: read their partitions, and publish a file when it is large or old enough.
 
-Exactly once, without transactions or committed offsets: whichever archiver goes on with a partition lists its
-files and reads from where the last one ends. A file is named after its first offset and can be created only
-once. So of two archivers that have the same partition for a while, as after a long pause, one's file stays,
-and the other drops what it has and goes on behind it.
+This is exactly once, without transactions or committed offsets: an archiver that continues with a partition
+lists its files and resumes at the end of the last one. A file is named after its first offset and can be
+created only once. If two archivers have the same partition for a while, as after a long pause, one's file
+stays, and the other drops its messages and continues after that file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ...operators.archive.chain import current_manifest, last_segment
+from ...operators.archive.delta_log import DeltaLog
 from ...operators.archive.manifest import Manifest, record_first, sha256_of
-from ...operators.archive.segment import ArchiveError, Segment, SegmentWriter, folder
+from ...operators.archive.segment import SCHEMA, ArchiveError, Segment, SegmentWriter, decoded_schema, folder
 from ...operators.archive.store import Store
 from ...operators.consumer.group.membership import Membership
 from ...operators.formats.decode import Decoder
@@ -36,14 +37,15 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """When a file is published, and what happens where messages are lost.
+    """When a file is published, and what happens if messages are lost.
 
     A file is published once its messages' values have `size_bytes`, before compression, or `interval_seconds`
-    after its first message was read, whichever is first. All files that grow take at most
-    `memory_bytes`, compressed: beyond that the largest is published. `start` says where the archive of a
-    partition begins that has no file yet. `skip_lost` lets an archive go on behind offsets that the topic's
-    retention has removed before they were read; its next file names them. `corrupt` is the same for bytes on
-    a broker that aren't messages.
+    after its first message was read, whichever is first. Unpublished files take at most `memory_bytes` in
+    total, compressed: beyond that the largest is published. `start` is where a partition's archive begins if
+    it has no file yet. With `skip_lost`, an archive continues after offsets that the topic's retention has
+    removed before they were read; its next file records them. `corrupt` does the same for bytes on a broker
+    that aren't messages. `delta` makes each topic's files a Delta table as well; an existing table is
+    maintained without it.
     """
 
     size_bytes: int = 128 << 20
@@ -52,6 +54,7 @@ class ArchiveOptions:
     start: Literal["earliest", "latest"] = "earliest"
     skip_lost: bool = False
     corrupt: Corrupt = "stop"
+    delta: bool = False
 
     def __post_init__(self) -> None:
         for name in ("size_bytes", "interval_seconds", "memory_bytes"):
@@ -61,7 +64,7 @@ class ArchiveOptions:
 
 @dataclass(slots=True)
 class ArchiveAccount:
-    """What an archiver has published: messages and files; lost offsets; files that another had published."""
+    """An archiver's messages and files, lost offsets, and files that another archiver had published."""
 
     messages: int = 0
     files: int = 0
@@ -72,7 +75,7 @@ class ArchiveAccount:
 
 @dataclass(slots=True)
 class _Growing:
-    """A partition's file that grows, and the manifest of the files before it."""
+    """A partition's growing file, and the manifest of the files before it."""
 
     writer: SegmentWriter
     manifest: Manifest
@@ -83,9 +86,9 @@ class _Growing:
 class Archiver:
     """Archives topics to a store.
 
-    With a `group_id`, archivers of one group share the topics' partitions among them. `config` are
-    librdkafka's settings, ``bootstrap.servers`` at least. `decoders`, by topic, decode values into columns
-    beside the raw ones. `published` is called with each new file's `Segment`.
+    With a `group_id`, archivers of one group share the topics' partitions. `config` are librdkafka's
+    settings, ``bootstrap.servers`` at least. `decoders`, by topic, decode values into columns beside the raw
+    ones. `published` is called with each new file's `Segment`.
     """
 
     def __init__(
@@ -100,14 +103,14 @@ class Archiver:
     ) -> None:
         self.account = ArchiveAccount()
         self.assigned: frozenset[Input] = frozenset()
-        """The partitions that it has now."""
+        """The currently assigned partitions."""
         self._config, self._topics, self._store, self._options = dict(config), list(topics), store, options
         self._group_id, self._published, self._decoders = group_id, published, decoders
         self._admin = admin(self._config)
         self._growing: dict[Input, _Growing] = {}
         self._reader: Reader | None = None
-        self._behind: set[Input] = set()
-        # Whether the reader must be assigned again before it reads on.
+        self._delta_logs: dict[str, DeltaLog | None] = {}
+        # Whether the reader must be reassigned before it continues.
         self._moved = False
 
     def run_once(self) -> ArchiveAccount:
@@ -137,7 +140,7 @@ class Archiver:
         return self.account
 
     def run(self, stop: threading.Event) -> ArchiveAccount:
-        """Archive until `stop` is set. Raises as `run_once`."""
+        """Archive until `stop` is set. Raises what `run_once` raises."""
         assert self._group_id is not None, "a continuous run needs a group_id"
         fingerprints: dict[str, str] = {}
         member = Membership(
@@ -170,7 +173,7 @@ class Archiver:
         return self.account
 
     def close(self) -> None:
-        """Let go of the connection; what is not published is not kept."""
+        """Close the connection; unpublished messages are dropped."""
         self._growing.clear()
         self.assigned = frozenset()
         if self._reader is not None:
@@ -178,14 +181,14 @@ class Archiver:
             self._reader = None
 
     def _left(self, ends: Mapping[Input, int]) -> dict[TopicPartition, int]:
-        """The partitions that are not archived up to their ends."""
+        """Return the partitions that are not archived up to their ends."""
         return {where: end for where, end in ends.items() if self._next_offset(where) < end}
 
     def _inputs(self) -> list[Input]:
         return inputs_of({topic: partitions_of(self._admin, topic) for topic in self._topics})
 
     def _begin(self, inputs: Collection[Input]) -> None:
-        """Have these partitions, and no others; those that are new resume where their files end."""
+        """Archive exactly these partitions; new ones resume where their files end."""
         self._drop(set(self._growing) - set(inputs))
         new = [where for where in inputs if where not in self._growing]
         if new:
@@ -194,10 +197,12 @@ class Archiver:
             ids = {topic: id_of(self._admin, topic) for topic in {where.topic for where in new}}
             for where in new:
                 self._growing[where] = self._chained(where, first[where], last[where], ids[where.topic])
+                self._commit(where)
         self.assigned, self._moved = frozenset(inputs), True
 
     def _begin_again(self, error: PositionGone) -> None:
-        """Publish what is held and look again where each partition begins: retention overtook the reader."""
+        """Publish held messages and check again where partitions begin, after retention overtook the
+        reader."""
         log.warning("%s", error)
         inputs = self.assigned
         for where in list(self._growing):
@@ -206,7 +211,7 @@ class Archiver:
         self._begin(inputs)
 
     def _chained(self, where: Input, first: int, end: int, topic_id: str) -> _Growing:
-        """The next file of a partition whose topic holds the offsets from `first` to `end` − 1."""
+        """Begin the next file of a partition whose topic has the offsets from `first` to `end` − 1."""
         self._store.remove_drafts(folder(*where))
         last = last_segment(self._store, *where)
         if last is None:
@@ -216,7 +221,7 @@ class Archiver:
         if last.topic_id and topic_id and last.topic_id != topic_id:
             raise ArchiveError(
                 f"the topic {where.topic!r} was deleted and recreated since {last.path} was archived: "
-                "offsets of the new one would stand beside the old ones; archive it to another folder"
+                "its new offsets would be mixed with the old ones; archive it to another folder"
             )
         if last.next_offset > end:
             raise ArchiveError(
@@ -235,7 +240,7 @@ class Archiver:
         return _Growing(writer, self._manifest(where), topic_id=topic_id)
 
     def _manifest(self, where: Input) -> Manifest:
-        """The manifest of what is published, which is written now if an archiver has died before it did."""
+        """Return the manifest of the published files; write it now if an archiver died before doing so."""
         manifest = current_manifest(self._store, *where)
         if manifest.files:
             manifest.write(self._store)
@@ -260,8 +265,8 @@ class Archiver:
             where = Input(*part.topic_partition(0))
             while len(part):
                 if self._moved:
-                    # Another archiver has published what was dropped here, or a part of it: what follows in
-                    # hand may not follow that. The reader is assigned again, and gives it once more.
+                    # Another archiver has published what was dropped here, or part of it, so the following
+                    # messages may not continue that file. Reassign the reader, which returns them again.
                     return
                 growing = self._growing[where]
                 fits = self._fitting(growing.writer, part)
@@ -274,7 +279,7 @@ class Archiver:
             self._cut(max(self._growing, key=lambda where: self._growing[where].writer.held_bytes))
 
     def _fitting(self, writer: SegmentWriter, messages: Messages) -> int:
-        """How many messages, one at least, go into a file before it is large enough."""
+        """Return how many messages, at least one, go into a file before it is large enough."""
         sizes = np.cumsum(messages.ends - messages.starts)
         return 1 + int(np.searchsorted(sizes[:-1], self._options.size_bytes - writer.size))
 
@@ -288,13 +293,13 @@ class Archiver:
         return self._growing[where].writer.next_offset
 
     def _position(self, where: Input) -> int:
-        """The offset before which nothing of a partition is unread."""
+        """Return the offset up to which a partition has been read."""
         if self._reader is None or self._moved:
             return self._next_offset(where)
         return self._reader.positions().get(where, self._next_offset(where))
 
     def _cut(self, where: Input, next_offset: int | None = None) -> None:
-        """Publish a partition's file, if there is anything in it, and begin the next."""
+        """Publish a partition's file, unless empty, and begin the next."""
         growing = self._growing[where]
         writer = growing.writer
         if writer.is_empty:
@@ -303,8 +308,8 @@ class Archiver:
             return
         if growing.topic_id and id_of(self._admin, where.topic) != growing.topic_id:
             raise ArchiveError(
-                f"the topic {where.topic!r} was deleted and recreated while it was archived; what was read "
-                f"since offset {writer.first_offset} is discarded. Archive the new topic to another folder"
+                f"the topic {where.topic!r} was deleted and recreated while it was archived; messages read "
+                f"since offset {writer.first_offset} are discarded. Archive the new topic to another folder"
             )
         segment, data = writer.finish(next_offset, growing.manifest.sha256)
         last = last_segment(self._store, *where)
@@ -317,6 +322,7 @@ class Archiver:
             following = segment.next_offset
             manifest = growing.manifest.after(segment, sha256_of(data))
             manifest.write(self._store)
+            self._commit(where)
             self._published(segment)
         else:
             last = last_segment(self._store, *where)
@@ -328,18 +334,31 @@ class Archiver:
         following_writer = self._writer(where, following, growing.topic_id)
         self._growing[where] = _Growing(following_writer, manifest, topic_id=growing.topic_id)
 
+    def _commit(self, where: Input) -> None:
+        """Add a partition's files to the topic's Delta table, if it has one."""
+        topic = where.topic
+        if topic not in self._delta_logs:
+            decoder = self._decoders.get(topic)
+            schema = SCHEMA if decoder is None else decoded_schema(decoder)
+            log = DeltaLog.open(self._store, topic)
+            if self._options.delta or log is not None:
+                log = DeltaLog.create(self._store, topic, schema)
+            self._delta_logs[topic] = log
+        if (known := self._delta_logs[topic]) is not None:
+            known.catch_up(where.partition)
+
     def _writer(self, where: Input, first_offset: int, topic_id: str) -> SegmentWriter:
         return SegmentWriter(*where, first_offset, topic_id, self._decoders.get(where.topic))
 
     def _give_up(self, inputs: list[Input]) -> None:
-        """Publish what is held of partitions that other archivers get next."""
+        """Publish held messages of partitions that other archivers get next."""
         for where in inputs:
             if where in self._growing:
                 self._cut(where, self._position(where))
         self._drop(inputs)
 
     def _drop(self, inputs: Iterable[Input]) -> None:
-        """Forget what is held of partitions that others have."""
+        """Discard held messages of partitions that others have."""
         for where in inputs:
             self._growing.pop(where, None)
         self.assigned -= set(inputs)

@@ -1,4 +1,4 @@
-"""An agent at work: a thread for each source, and one for each channel that a sink reads from."""
+"""A running agent: a thread for each source, and one for each channel from which a sink reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WAIT_SECONDS = 0.1
 
 @dataclass(slots=True)
 class _Work:
-    """A pump and what it needs, in a thread of its own."""
+    """A pump and its context, in its own thread."""
 
     name: str
     pump: Pump | None = None
@@ -35,9 +35,9 @@ class _Work:
 
 
 class Agent:
-    """Runs a plan: `run` returns when it was stopped, or, with `once`, at the end of what is there.
+    """Runs a plan: `run` returns when it is stopped, or with `once` after the existing data.
 
-    The first error of a part ends all of it, and is raised.
+    The first error of a part ends the agent, and is raised.
     """
 
     def __init__(self, plan: AgentPlan, once: bool = False) -> None:
@@ -52,14 +52,15 @@ class Agent:
 
     @property
     def account(self) -> IngestAccount:
-        """What became of all that was read so far; what a channel holds is in no place of it."""
+        """The outcome of all messages read so far, without messages still in a channel."""
         total = IngestAccount()
         for account in self.accounts().values():
             total += account
         return total
 
     def accounts(self) -> dict[str, IngestAccount]:
-        """The account of each source; of those that share a channel, what its sink did is the channel's."""
+        """The account of each source; for sources that share a channel, the sink's results are the
+        channel's."""
         accounts = {}
         for name, work in self._feeds.items():
             own = work.state.account
@@ -75,11 +76,16 @@ class Agent:
 
     @property
     def held(self) -> int:
-        """Messages that channels hold."""
+        """The number of messages in channels."""
         return sum(channel.held for channel in self._channels.values())
 
+    def lag_bytes(self) -> dict[str, int]:
+        """How many bytes of its log a database retains, for each source that reads one."""
+        lags = {name: getattr(work.source, "lag_bytes", None) for name, work in self._feeds.items()}
+        return {name: lag for name, lag in lags.items() if lag is not None}
+
     def describe(self) -> dict[str, Any]:
-        """The account and what is left, for JSON."""
+        """Return the account and the remaining messages, for JSON."""
         unfinished: dict[str, int] = {}
         for work in self._feeds.values():
             unfinished.update(getattr(work.source, "unfinished", {}))
@@ -89,11 +95,12 @@ class Agent:
             "held": self.held,
             "held_before": sum(channel.held_before for channel in self._channels.values()),
             "unfinished_bytes": unfinished,
+            "lag_bytes": self.lag_bytes(),
             "sources": {name: account.as_dict() for name, account in self.accounts().items()},
         }
 
     def health(self) -> Health:
-        """Whether all parts are open, and none has waited for long to be rid of what it has read."""
+        """Whether all parts are open, and none has been blocked for long with messages that it has read."""
         if self._error is not None:
             return Health(False, False, f"the agent failed: {self._error}")
         if self._stopping.is_set():
@@ -113,15 +120,15 @@ class Agent:
         return Health(True, True)
 
     def states(self) -> Mapping[str, PumpState]:
-        """What each thread does."""
+        """Return what each thread is doing."""
         return {work.name: work.state for work in (*self._feeds.values(), *self._drains.values())}
 
     def stop(self) -> None:
-        """Request the end: what was read is still delivered, for some seconds."""
+        """Request the end; messages already read are still delivered, for some seconds."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Work. Raises what its parts raise."""
+        """Run the plan. Raises what its parts raise."""
         with ExitStack() as stack:
             for name, settings in self.plan.channels.items():
                 channel = self._channels[name] = settings.open(name, self._place(name))
@@ -136,7 +143,7 @@ class Agent:
             for thread in threads:
                 thread.start()
             try:
-                # In place of the threads: an interrupted join() believes the thread has finished (3.11).
+                # Instead of joining threads: an interrupted join() believes the thread has finished (3.11).
                 while not self._ended.wait(_WAIT_SECONDS):
                     pass
             finally:
@@ -165,7 +172,7 @@ class Agent:
                 self._ended.set()
 
     def _feed(self, work: _Work) -> None:
-        """From a source to its sink or channel."""
+        """Move messages from a source to its sink or channel."""
         route: Route = self.plan.routes[work.name]
         place = self._place(work.name)
         with ExitStack() as stack:
@@ -178,7 +185,7 @@ class Agent:
             source = route.source.open(place, sink.positions)
             stack.callback(source.close)
             interceptors = [settings.open(place) for settings in route.interceptors]
-            # What such a channel has taken is delivered, as far as its sources are concerned.
+            # For its sources, messages in such a channel count as delivered.
             volatile = route.channel is not None and not self._channels[route.channel].durable
             pump = Pump(
                 source,
@@ -191,7 +198,7 @@ class Agent:
             self._run(work, pump)
 
     def _drain(self, work: _Work) -> None:
-        """From a channel to its sink, until its sources have ended and it is empty."""
+        """Move messages from a channel to its sink, until its sources have ended and it is empty."""
         place = self._place(work.name)
         channel = self._channels[work.name]
         feeds = [feed for feed in self._feeds.values() if feed.channel == work.name]
@@ -200,7 +207,7 @@ class Agent:
             return not all(feed.done for feed in feeds)
 
         def stopping() -> bool:
-            # What a channel would forget goes on to the sink before the end.
+            # Messages that a channel would lose are passed to the sink before the end.
             return self._stopping.is_set() and not feeding() and (channel.durable or source.ended)
 
         with ExitStack() as stack:

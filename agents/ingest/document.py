@@ -1,4 +1,4 @@
-"""An agent's configuration as plain values, whatever it was written in, and what it means."""
+"""Interpret an agent's configuration, given as plain values in any format."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ConfigError(IngestError, ValueError):
 
 
 def plan_of(document: Mapping[str, Any], places: FieldLines, name: str, folder: Path) -> AgentPlan:
-    """The plan of plain values. Raises `ConfigError`."""
+    """Make a plan from plain values. Raises `ConfigError`."""
     for key in document:
         if key not in _TOP:
-            raise places.error((key,), f"there is no field {key!r}; write {', '.join(_TOP)}")
+            raise places.error((key,), f"unknown field {key!r}; the fields are {', '.join(_TOP)}")
     for key in ("name", "folder"):
         if key in document and (not isinstance(document[key], str) or not document[key]):
             raise places.error((key,), f"{key} must be a text, got {document[key]!r}")
@@ -80,7 +80,7 @@ def _target(
     sinks: Mapping[str, Any],
     places: FieldLines,
 ) -> tuple[str | None, str | None]:
-    """The channel or the sink of a source."""
+    """Return the channel or the sink of a source."""
     channel = table.get("channel")
     if channel is None:
         return None, _sink(where, table, sinks, places)
@@ -115,16 +115,16 @@ def _built(role: str, where: tuple[str, ...], table: Mapping[str, Any], places: 
 
 
 class FieldLines:
-    """Where the fields of a configuration are, for errors; this knows the file alone."""
+    """Where the fields of a configuration are, for errors; this class only knows the file."""
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def line(self, path: Sequence[str]) -> int | None:
-        """The line of a field, or of the nearest that it is in; None if that isn't known."""
+        """Return the line of a field, or of the nearest enclosing one; None if unknown."""
         return None
 
     def error(self, path: Sequence[str], text: str) -> ConfigError:
-        """An error about a field."""
+        """Return an error about a field."""
         line = self.line(path)
         return ConfigError(f"{self.source}{'' if line is None else f', line {line}'}: {text}")

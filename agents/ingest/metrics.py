@@ -1,4 +1,4 @@
-"""An agent's figures as Prometheus metrics, and as one line in a terminal."""
+"""An agent's state as Prometheus metrics, and as one line in a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RATE_SECONDS = 5.0
 
 
 def registry_of(agent: Agent) -> CollectorRegistry:
-    """The metrics of an agent, read when they are asked for."""
+    """Return the metrics of an agent, which are computed on request."""
     registry = CollectorRegistry()
     registry.register(_Figures(agent))
     return registry
@@ -29,12 +29,12 @@ class _Figures(Collector):
         self._agent = agent
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics."""
         agent, labels = self._agent, ["agent", "source"]
         read = CounterMetricFamily("streamgauge_ingest_messages_read", "Messages read.", labels=labels)
         outcome = CounterMetricFamily(
             "streamgauge_ingest_messages",
-            "Messages by what became of them: sent, dead_lettered or dropped.",
+            "Messages by outcome: sent, dead_lettered or dropped.",
             labels=[*labels, "outcome", "reason"],
         )
         for name, account in agent.accounts().items():
@@ -48,7 +48,7 @@ class _Figures(Collector):
         )
         since = GaugeMetricFamily(
             "streamgauge_ingest_since_commit_seconds",
-            "Since the last commit, of who has had one.",
+            "Seconds since the last commit, for sources that have had one.",
             labels=labels,
         )
         commits = CounterMetricFamily(
@@ -70,11 +70,18 @@ class _Figures(Collector):
             labels=["agent"],
         )
         healthy.add_metric([agent.plan.name], float(agent.health().healthy))
-        yield from (read, outcome, under_way, since, commits, held, healthy)
+        lag = GaugeMetricFamily(
+            "streamgauge_ingest_kept_log_bytes",
+            "Bytes of its log that a database keeps until they are delivered.",
+            labels=labels,
+        )
+        for name, size in agent.lag_bytes().items():
+            lag.add_metric([agent.plan.name, name], size)
+        yield from (read, outcome, under_way, since, commits, held, lag, healthy)
 
 
 def progress_text(agent: Agent) -> Callable[[int], str]:
-    """What gives the line for a width."""
+    """Return the function that makes the progress line for a width."""
     seen: deque[tuple[float, int]] = deque()
 
     def text(width: int) -> str:
@@ -94,7 +101,7 @@ def _rate(seen: deque[tuple[float, int]]) -> float | None:
 
 
 def progress_line(name: str, account: IngestAccount, waits: int, rate: float | None, width: int) -> str:
-    """One line no longer than `width`: what matters least is left out first.
+    """Return one line of at most `width` characters, omitting the least important parts first.
 
     >>> progress_line("web-1", IngestAccount(90_000, 89_000, 1_000), 12, 45_000.0, 80)
     'web-1  90.0 k read  45.0 k/s  89.0 k sent  1,000 dead  12 wait'

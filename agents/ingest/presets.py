@@ -1,4 +1,4 @@
-"""Feeds of the fields that the apps are of: where they are, and how they are asked, by one name.
+"""Feeds for the apps: their addresses and protocols under one name.
 
 `streamgauge ingest --preset jetstream --to posts` beside `streamgauge run trending --topic posts`.
 """
@@ -15,9 +15,9 @@ from .batch import IngestError
 
 @dataclass(frozen=True)
 class Preset:
-    """A feed: what it is, its settings with what they are unless they are said, and the source it makes.
+    """A feed: its description, its settings with their defaults, and the source that it configures.
 
-    A setting whose value is empty must be said.
+    A setting with an empty default is required.
     """
 
     about: str
@@ -44,7 +44,8 @@ def _coinbase(given: Mapping[str, str]) -> dict[str, Any]:
         "key": "product_id",
         "sequence": "trade_id",
         "sequence_by": "product_id",
-        "interceptors": [{"type": "filter", "regex": r'"type"\s*:\s*"(last_)?match"'}],
+        "errors": r'"type"\s*:\s*"error"',
+        "interceptors": [{"type": "filter", "regex": r'"type"\s*:\s*"((last_)?match|error)"'}],
     }
 
 
@@ -55,6 +56,7 @@ def _binance(given: Mapping[str, str]) -> dict[str, Any]:
         "url": f"{given['url']}?streams={streams}",
         "sequence": "data.t",
         "sequence_by": "data.s",
+        "errors": r'"error"\s*:\s*\{',
     }
 
 
@@ -65,6 +67,7 @@ def _okx(given: Mapping[str, str]) -> dict[str, Any]:
         "url": given["url"],
         "subscribe": [json.dumps({"op": "subscribe", "args": args})],
         "heartbeat": "ping",
+        "errors": r'"event"\s*:\s*"(error|notice)"',
         "interceptors": [{"type": "filter", "regex": "^pong$", "exclude": True}],
     }
 
@@ -78,6 +81,7 @@ def _bybit(given: Mapping[str, str]) -> dict[str, Any]:
         "subscribe": [json.dumps({"op": "subscribe", "args": args}) for args in some],
         "key": "topic",
         "heartbeat": json.dumps({"op": "ping"}),
+        "errors": r'"success"\s*:\s*false',
         "interceptors": [{"type": "filter", "regex": r'"op"\s*:\s*"(ping|pong)"', "exclude": True}],
     }
 
@@ -88,6 +92,9 @@ def _kraken(given: Mapping[str, str]) -> dict[str, Any]:
         "type": "websocket",
         "url": given["url"],
         "subscribe": [json.dumps({"method": "subscribe", "params": params})],
+        "sequence": "data.trade_id",
+        "sequence_by": "data.symbol",
+        "errors": r'"success"\s*:\s*false|"error"\s*:\s*"',
         "interceptors": [{"type": "filter", "regex": r'"channel"\s*:\s*"heartbeat"', "exclude": True}],
     }
 
@@ -99,6 +106,9 @@ def _kraken_futures(given: Mapping[str, str]) -> dict[str, Any]:
         "url": given["url"],
         "subscribe": [json.dumps(request)],
         "key": "product_id",
+        "sequence": "seq",
+        "sequence_by": "product_id",
+        "errors": r'"event"\s*:\s*"(error|alert)"',
     }
 
 
@@ -109,6 +119,7 @@ def _bitstamp(given: Mapping[str, str]) -> dict[str, Any]:
         "url": given["url"],
         "subscribe": [json.dumps({"event": "bts:subscribe", "data": {"channel": one}}) for one in channels],
         "key": "channel",
+        "errors": r'"event"\s*:\s*"bts:(error|request_reconnect)"',
     }
 
 
@@ -119,7 +130,8 @@ def _gemini(given: Mapping[str, str]) -> dict[str, Any]:
         "url": given["url"],
         "subscribe": [json.dumps({"type": "subscribe", "subscriptions": [subscription]})],
         "key": "symbol",
-        # Trades come with the order books alone.
+        "errors": r'"result"\s*:\s*"error"',
+        # Trades only come with the order books.
         "interceptors": [
             {"type": "filter", "regex": r'"type"\s*:\s*"(l2_updates|heartbeat)"', "exclude": True}
         ],
@@ -129,7 +141,14 @@ def _gemini(given: Mapping[str, str]) -> dict[str, Any]:
 def _deribit(given: Mapping[str, str]) -> dict[str, Any]:
     channels = [f"trades.{name}.{given['interval']}" for name in _listed(given["instruments"])]
     request = {"jsonrpc": "2.0", "id": 1, "method": "public/subscribe", "params": {"channels": channels}}
-    return {"type": "websocket", "url": given["url"], "subscribe": [json.dumps(request)]}
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps(request)],
+        "sequence": "params.data.trade_seq",
+        "sequence_by": "params.data.instrument_name",
+        "errors": r'"error"\s*:\s*\{',
+    }
 
 
 def _mqtt(given: Mapping[str, str]) -> dict[str, Any]:
@@ -179,7 +198,7 @@ def _listed(text: str) -> list[str]:
 
 
 _BYBIT_ARGS = 10
-"""The most topics that one request for Bybit's spot market may name."""
+"""The most topics in one request for Bybit's spot market."""
 _LOGIN = {"user": "-", "password": "-"}
 
 PRESETS = {
@@ -271,13 +290,13 @@ PRESETS = {
         {"brokers": "", "topics": "", "start": "earliest", **_LOGIN},
     ),
 }
-"""By name. Presets of the same feed share positions with no other topic."""
+"""The presets by name. Presets of the same feed share positions with no other topic."""
 
 
 def preset_sources(name: str, given: Mapping[str, str], topic: str) -> dict[str, dict[str, Any]]:
-    """The sources of a preset for a topic, as a configuration has them.
+    """Return the sources of a preset for a topic, as in a configuration.
 
-    Raises `IngestError` for a name or a setting that there isn't.
+    Raises `IngestError` for an unknown preset or setting.
 
     >>> preset_sources("nginx", {}, "access")
     {'nginx-access': {'type': 'tail', 'files': ['/var/log/nginx/access.log*']}}

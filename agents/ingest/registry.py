@@ -1,7 +1,7 @@
 """The kinds of sources, channels, sinks and interceptors, by their names in configurations.
 
-Each is a frozen dataclass of settings with a method `open` (`component`), imported when it is used. A new
-kind is a file and a line here.
+Each is a frozen dataclass of settings with a method `open` (`component`), imported on use. To add a kind, add
+a file and a line here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ SOURCES = {
     "mqtt": ".sources.mqtt:Mqtt",
     "websocket": ".sources.websocket:Websocket",
     "kafka": ".sources.kafka:KafkaMirror",
+    "postgres": ".sources.postgres:Postgres",
     "journal": ".sources.journal:Journal",
 }
 CHANNELS = {
@@ -50,7 +51,7 @@ ROLES: dict[str, Mapping[str, str]] = {
 
 
 def load_kind(role: str, name: str) -> type[Any]:
-    """The class of a kind. Raises `ValueError` for one that there isn't.
+    """Return the class of a kind. Raises `ValueError` for an unknown kind.
 
     >>> load_kind("sources", "tail").__name__
     'FileTail'

@@ -1,4 +1,4 @@
-"""Settings of an agent's parts from plain values, with errors that name the field."""
+"""Make settings of an agent's parts from plain values, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .registry import load_kind
 
 
 class FieldError(StreamgaugeError, ValueError):
-    """A field's value can't be used; `path` leads to it from the part whose settings these are."""
+    """A field's value can't be used; `path` leads from the part's settings to the field."""
 
     def __init__(self, path: tuple[str, ...], text: str) -> None:
         super().__init__(text)
@@ -23,7 +23,7 @@ class FieldError(StreamgaugeError, ValueError):
 
 
 def build(role: str, given: Mapping[str, Any]) -> Any:
-    """The settings of a part of this role: its `type` says which kind, the rest are its fields.
+    """Make the settings of a part with this role: `type` selects the kind, the rest are its fields.
 
     Raises `FieldError`.
 
@@ -31,7 +31,7 @@ def build(role: str, given: Mapping[str, Any]) -> Any:
     'beginning'
     >>> build("sources", {"type": "tail", "fils": []})
     Traceback (most recent call last):
-    streamgauge.agents.ingest.settings.FieldError: there is no field 'fils'; did you mean 'files'?
+    streamgauge.agents.ingest.settings.FieldError: unknown field 'fils'; did you mean 'files'?
     >>> build("sources", {"type": "tail", "files": 7})
     Traceback (most recent call last):
     streamgauge.agents.ingest.settings.FieldError: files: Expected `array`, got `int`
@@ -48,12 +48,12 @@ def build(role: str, given: Mapping[str, Any]) -> Any:
         if name not in known:
             near = get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"{given['type']} has {', '.join(known)}"
-            raise FieldError((name,), f"there is no field {name!r}; {hint}")
+            raise FieldError((name,), f"unknown field {name!r}; {hint}")
     return converted(values, kind)
 
 
 def converted(values: Mapping[str, Any], kind: Any) -> Any:
-    """Plain values as an object of this type. Raises `FieldError`."""
+    """Convert plain values to an object of this type. Raises `FieldError`."""
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
@@ -62,7 +62,7 @@ def converted(values: Mapping[str, Any], kind: Any) -> Any:
         if missing := re.search(r"missing required field `(\w+)`", text):
             raise FieldError(steps, f"{missing[1]} is missing") from None
         named = f"{'.'.join(steps)}: {text}" if steps and not text.startswith(steps[-1]) else text
-        # What a class itself refuses names its field first.
+        # A class's own error begins with the field's name.
         first = re.match(r"(\w+)\b", text)
         at = (*steps, first[1]) if first and first[1] in values else steps
         raise FieldError(at, named) from None

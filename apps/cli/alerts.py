@@ -54,9 +54,9 @@ def test(
     outlets = read_outlets(file)
     titles = [one.title for one in outlets]
     if not outlets:
-        raise ValueError(f"{file}: there is no [[outlet]] to try")
+        raise ValueError(f"{file} has no [[outlet]] to try")
     if unknown := [name for name in outlet or () if name not in titles]:
-        raise ValueError(f"{file}: there is no outlet {unknown[0]!r}; there are {', '.join(titles)}")
+        raise ValueError(f"{file} has no outlet {unknown[0]!r}; its outlets are {', '.join(titles)}")
     failed = []
     for one in outlets:
         if outlet and one.title not in outlet:

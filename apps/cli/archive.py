@@ -59,19 +59,23 @@ def archive(
         str | None,
         typer.Option(metavar="SQL", help="CREATE STREAM statements, or a file: adds decoded columns."),
     ] = None,
+    delta: Annotated[
+        bool, typer.Option("--delta", help="Make each topic's files a Delta table as well.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Keep topics as Parquet files, each message once, until Ctrl-C.
+    """Store topics as Parquet files, each message exactly once, until Ctrl-C.
 
-    Files lie at DIR/topic=TOPIC/partition=P/OFFSET.parquet, named after their first offset, with the columns
-    offset, timestamp, timestamp_type, key, value and headers; Spark, DuckDB, Polars and others read them. The
-    next run resumes where the files end: no offset is committed, and nothing is stored elsewhere.
-    `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it.
+    Files are named DIR/topic=TOPIC/partition=P/OFFSET.parquet after their first offset, and have the columns
+    offset, timestamp, timestamp_type, key, value and headers. Spark, DuckDB, Polars and others read them. The
+    next run resumes where the files end; no offset is committed, and nothing is stored elsewhere.
+    `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it. With
+    `--delta`, DIR/topic=TOPIC is a Delta table of the same files.
 
-    `verify DIR` reads every file: its hash, its pages, its offsets, and whether each file is there. It names
-    what is damaged or missing, and then exits with 1.
+    `verify DIR` checks the hash, the pages and the offsets of every file, and that no file is missing. If one
+    is damaged or missing, it is reported and the exit code is 1.
 
         streamgauge archive posts trades --to archive
 
@@ -80,6 +84,8 @@ def archive(
         streamgauge archive posts --to s3://bucket/archive --interval 1m --keep 30d
 
         streamgauge archive posts --to archive --decode posts.sql
+
+        streamgauge archive posts --to archive --delta
 
         streamgauge archive verify archive
     """
@@ -107,6 +113,7 @@ def archive(
         interval_seconds=seconds,
         start="latest" if start == "latest" else "earliest",
         skip_lost=skip_lost,
+        delta=delta,
     )
 
     def published(segment: Segment) -> None:
@@ -171,7 +178,7 @@ def _run(archiver: Archiver, once: bool, keep_seconds: float | None, to: str) ->
                 removed += remove_old()
                 ended.wait(_RETENTION_SECONDS)
         except KeyboardInterrupt:
-            write_line("writing what was read …", sys.stderr)
+            write_line("writing the messages read so far …", sys.stderr)
         finally:
             stop.set()
             ended.wait()

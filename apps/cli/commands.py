@@ -15,6 +15,7 @@ from ...sketches.core.version import VERSION
 from .alerts import app as alerts
 from .archive import archive
 from .bench import bench
+from .cache import cache
 from .demo import apps, scenarios, trending
 from .grafana import app as grafana
 from .groups import app as groups
@@ -26,6 +27,7 @@ from .query import query
 from .replay import replay
 from .run import run
 from .serve import serve
+from .size import size
 from .sketch import sketch
 from .sql import sql
 from .supernova import app as supernova
@@ -53,7 +55,9 @@ class _Ordered(TyperGroup):
             "query",
             "inspect",
             "warm",
+            "cache",
             "pack",
+            "size",
             "groups",
             "alerts",
             "grafana",
@@ -70,48 +74,48 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""Approximate analytics for streams that never end.
 
-    How many different, which are the most frequent, how are they spread, show me a fair sample: in bounded
-    memory, with stated error bounds, on Spark and straight off Kafka.
+    How many distinct values, which are the most frequent, how are they distributed, show me a fair sample: in
+    bounded memory, with stated error bounds, over files, on Spark and straight off Kafka.
 
-        # see it work: Kafka, five apps on live messages, their page
+        # the demo: Kafka, five apps on live messages, and their page
         streamgauge demo apps
 
-        # a social stream of a thousand posts a second, on Spark
+        # a social stream of a thousand posts per second, on Spark
         streamgauge demo trending --engine spark
 
-        # what a field wants to know, from a recording or from your topic
+        # a built-in app on a recording or on your topic
         streamgauge run iot --input readings.csv
 
-        # how many users, which tags, how slow? of files, with nothing else installed or running
+        # distinct users, top tags and latencies of files; needs no broker
         streamgauge sketch posts.parquet --distinct user --top-k tag --quantiles ms
 
         # a broker to try your own streams on
         streamgauge kafka start --port 9092
 
-        # a recording into a topic, sixty times faster, and what is in it now
+        # replay a recording into a topic, sixty times faster, and watch it
         streamgauge replay posts.jsonl --topic posts --speed 60x
         streamgauge tail posts --follow
 
-        # what happens on this machine into a topic, exactly once
+        # follow log files into a topic, exactly once
         streamgauge ingest tail "/var/log/nginx/access.log*" --to access
 
-        # a topic kept as Parquet files, and sent again
+        # archive a topic as Parquet files, and send it again
         streamgauge archive posts --to archive --once
         streamgauge replay archive --topic posts-again --speed max
 
-        # statements of SQL, on a broker
+        # run SQL statements on a broker
         streamgauge sql -e "SHOW TOPICS"
 
-        # ask a table of sketches that a stream wrote
+        # query a table of sketches that a stream wrote
         streamgauge query trades --every 1h
 
-        # answer questions over HTTP from the table of a running stream
+        # serve the table of a running stream over HTTP
         streamgauge serve --group by-minute
     """,
 )
 
 demo = typer.Typer(
-    name="demo", help="Complete examples, with a Kafka broker that is started for you.", no_args_is_help=True
+    name="demo", help="Complete examples, on a Kafka broker started for you.", no_args_is_help=True
 )
 demo.command("apps")(apps)
 demo.command("scenarios")(scenarios)
@@ -134,7 +138,9 @@ app.command()(serve)
 app.command()(query)
 app.command()(inspect)
 app.command()(warm)
+app.command()(cache)
 app.command()(pack)
+app.command()(size)
 app.command()(bench)
 
 
@@ -151,7 +157,7 @@ def root(
     ] = False,
     log_format: Annotated[
         LogFormat | None,
-        typer.Option(help="Write what is logged to standard error, as text or as lines of JSON."),
+        typer.Option(help="Format of log lines on standard error: text or JSON."),
     ] = None,
 ) -> None:
     """Options of the root."""

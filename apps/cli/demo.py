@@ -24,7 +24,7 @@ Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="Duration
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the generated messages.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port of the page; 0 picks a free one.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
-Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not one screen.")]
+Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not only a summary.")]
 
 
 def apps(
@@ -41,13 +41,13 @@ def apps(
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """The apps on messages that are made up as they would come, on one page in your browser.
+    """Run the apps on generated messages, with one page in your browser.
 
-    Starts a Kafka broker, sends some hours of each field's messages at once and then live ones, runs the apps
-    on them, and serves their page; the logs app's lines are written to a file that an agent tails. Things
-    happen in the messages; at the end you see what fired and why, whether rules fired for all, and how many
-    estimates lie inside their bounds; with --details every answer beside the exact figure. Ctrl-C stops all
-    of it.
+    Starts a Kafka broker, sends a few hours of messages for each app and then live ones, runs the apps on
+    them, and serves their page. The logs app reads a file that an agent tails. The messages contain
+    incidents; at the end you see which alerts were raised and why, whether any incident was missed, and how
+    many estimates lie inside their bounds. With --details, every answer is shown beside the exact figure.
+    Ctrl-C stops everything.
 
         streamgauge demo apps
 
@@ -71,16 +71,16 @@ def scenarios(
         list[str] | None,
         typer.Argument(
             metavar="[SCENARIO]...",
-            help="Scenarios or fields: social, logs, finance, astronomy, things; all of them unless named.",
+            help="Scenarios or fields: social, logs, finance, astronomy, things; default: all.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Questions that people ask of streams, each as a short definition that answers it.
+    """Run scenarios: common questions, each with a short definition that answers it.
 
-    Each scenario has a stream, rules and made-up messages in which it happens once. They run in this process,
-    without a broker; a single scenario is shown with its definition. Exit code 1 if anything is not as it
-    must be.
+    Each scenario has a stream, rules and generated messages in which the incident happens once. Scenarios run
+    in this process, without a broker; a single one is shown with its definition. The exit code is 1 if a
+    result is wrong.
 
         streamgauge demo scenarios
 
@@ -106,11 +106,11 @@ def trending(
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """The app for social streams under a load of posts, on its page in your browser.
+    """Run the app for social streams under load, with its page in your browser.
 
-    Starts a Kafka broker, generates posts at a rate that goes through a whole day's rhythm, with bursts,
-    repeated, late and broken ones, runs the app on them, and ends with every estimate beside the exact
-    figure. Ctrl-C stops all of it. A recording is replayed by `streamgauge run trending --input FILE`.
+    Starts a Kafka broker and generates posts whose rate follows the rhythm of a day, with bursts and with
+    repeated, late and malformed posts. Runs the app on them, and ends with every estimate beside the exact
+    figure. Ctrl-C stops everything. To replay a recording, use `streamgauge run trending --input FILE`.
 
         streamgauge demo trending
 

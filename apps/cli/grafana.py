@@ -13,7 +13,7 @@ from ...operators.watching.terminal import write_json
 app = typer.Typer(
     name="grafana",
     no_args_is_help=True,
-    help="""Dashboards for Grafana, as JSON to import or to provision.
+    help="""Print dashboards for Grafana, as JSON to import or provision.
 
         streamgauge grafana runs > runs.json
 
@@ -50,10 +50,10 @@ def answers(
     ] = None,
     token_file: TokenFile = None,
 ) -> None:
-    """A dashboard of what the tables of a query server answer, for Grafana's Infinity data source.
+    """Print a dashboard of a query server's tables, for Grafana's Infinity data source.
 
-    It is made from the tables that the server has now. The token isn't in it: give it to the data source,
-    and the server's address as an allowed host.
+    The dashboard shows the tables that the server has now. It doesn't contain the token: set the token in the
+    data source, and add the server's address to its allowed hosts.
 
         streamgauge grafana answers http://127.0.0.1:8055 > answers.json
 

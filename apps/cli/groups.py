@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="groups",
     no_args_is_help=True,
-    help="""Consumer groups of streams: list them, look at one, and move one that has ended.
+    help="""List, show and move consumer groups of streams.
 
         streamgauge groups list
 
@@ -50,7 +50,7 @@ def list_(
 ) -> None:
     """List the groups that have a table topic: state, members, lag, topics and streams.
 
-    The state is the brokers' word: `stable` while its runs go on, `empty` after they have ended, `unknown` if
+    The state is the brokers' word: `stable` while it has runs, `empty` after they have ended, `unknown` if
     its offsets have expired. Lag counts offsets that wait, those behind open transactions included.
 
         streamgauge groups list
@@ -105,21 +105,19 @@ def skip(
     ] = None,
     partition: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOPIC:NUMBER", help="Partition to skip in; all of the group's if none is given."
-        ),
+        typer.Option(metavar="TOPIC:NUMBER", help="Partition to skip in; default: all of the group."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     as_json: AsJson = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Leave out messages on purpose, for example one that can't be processed; open windows are kept.
+    """Skip messages on purpose, for example one that can't be processed, and keep open windows.
 
-    All runs of the group must have ended. The next run goes on at PLACE, and the account counts the offsets
-    in between as skipped. Without --to, offsets that another program has set (kafka-consumer-groups, a
-    console) are accepted as they are; a run refuses them until then, because messages would be missing
-    without a word. To go back instead, or to count again, see `streamgauge groups reset`.
+    All runs of the group must have ended. The next run continues at PLACE, and the account counts the offsets
+    in between as skipped. Without --to, this accepts offsets that another program has set
+    (kafka-consumer-groups, a console). A run refuses such offsets until then, because messages would be
+    missing silently. To go back or to count again, use `streamgauge groups reset`.
 
         streamgauge groups skip by-minute --partition posts:3 --to 1200
 
@@ -154,11 +152,11 @@ def reset(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Have the next run of a group count again from another place, once all its runs have ended.
+    """Make the next run of a group count again from another position.
 
-    Open windows and what was counted and not handed over are dropped. Windows that were handed over stay, and
-    are emitted again if their rows are read again. To leave messages out and keep open windows, see
-    `streamgauge groups skip`.
+    All runs of the group must have ended. Open windows, and closed ones that were not emitted yet, are
+    dropped. Emitted windows stay, and are emitted again if their rows are read again. To skip messages and
+    keep open windows, use `streamgauge groups skip`.
 
         streamgauge groups reset by-minute --to earliest
 
@@ -187,14 +185,14 @@ def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a group a changed definition, from where the windows of its old one have closed.
+    """Switch a group to a changed definition, once the old windows have closed.
 
     All runs of the group must have ended. The next run with the changed stream counts all later windows from
-    their first row on, so that no window of either lacks a row or has one twice; windows that were open are
-    the new definition's. MODULE:STREAM names a stream in a module of this folder or of the environment. If
-    its source or its steps changed, rows that the old one filtered out may count now: then reading begins
-    with the first message, or at --start, before which no row of an open window lies. Brokers and settings
-    are the stream's own.
+    their first row, so no window of either definition misses a row or counts one twice. Windows that were
+    open belong to the new definition. MODULE:STREAM names a stream in a module of this folder or of the
+    environment. If its source or its steps changed, rows that were filtered out before may count now; reading
+    then begins with the first message, or at --start, which must not be later than any row of an open window.
+    Brokers and settings are those of the stream.
 
         streamgauge groups migrate by-minute streams:posts --dry-run
 
@@ -285,6 +283,7 @@ def _write_offsets(offsets: Any, as_json: bool) -> None:
 
 
 def _print_groups(listed: list[GroupListed], address: str) -> None:
+    from rich import box
     from rich.table import Table
 
     from ...operators.watching.console import TerminalConsole
@@ -293,7 +292,9 @@ def _print_groups(listed: list[GroupListed], address: str) -> None:
     if not listed:
         console.print(f"no groups with a table topic at {address}", highlight=False)
         return
-    table = Table("group", "state", "members", "lag", "topics", "streams")
+    table = Table(
+        "group", "state", "members", "lag", "topics", "streams", header_style="bold", box=box.SIMPLE_HEAD
+    )
     table.columns[2].justify = table.columns[3].justify = "right"
     table.columns[0].overflow = "fold"
     for one in listed:
@@ -304,6 +305,7 @@ def _print_groups(listed: list[GroupListed], address: str) -> None:
 
 
 def _print_group(one: GroupOverview) -> None:
+    from rich import box
     from rich.table import Table
 
     from ...operators.watching.console import TerminalConsole
@@ -313,11 +315,13 @@ def _print_group(one: GroupOverview) -> None:
     count = len(one.members)
     console.print(f"{one.group}: {one.state}, {count} member{'s' * (count != 1)}", highlight=False)
     if one.members:
-        table = Table("member", "host", "partitions")
+        table = Table("member", "host", "partitions", header_style="bold", box=box.SIMPLE_HEAD)
         for member in one.members:
             table.add_row(member.client_id, member.host, ", ".join(member.partitions) or "none")
         console.print(table)
-    table = Table("partition", "offset", "end", "lag", "held back", "member")
+    table = Table(
+        "partition", "offset", "end", "lag", "held back", "member", header_style="bold", box=box.SIMPLE_HEAD
+    )
     for column in table.columns[1:5]:
         column.justify = "right"
     for place in one.partitions:

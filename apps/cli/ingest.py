@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def ingest(
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CONFIG.toml | tail FILE...", help="A configuration; or files to follow."),
+        typer.Argument(
+            metavar="CONFIG.toml | tail FILE...", help="A configuration, or tail and files to follow."
+        ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Preset of a feed; --preset list shows all.")
@@ -55,10 +57,11 @@ def ingest(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Move what happens on a machine into Kafka, exactly once from files, until Ctrl-C or SIGTERM.
+    """Send files, feeds and sensor data to Kafka until Ctrl-C or SIGTERM; files exactly once.
 
-    How far each file was read is kept in Kafka, in the transaction of its lines: a restart resumes there,
-    even after kill -9. It exits with 1 if it can't continue; undelivered lines are then read again.
+    The position in each file is stored in Kafka, in the same transaction as its lines, so a restart resumes
+    there, even after kill -9. The exit code is 1 if the agent can't continue; undelivered lines are read
+    again by the next start.
 
         streamgauge ingest tail "/var/log/nginx/access.log*" --to access
 
@@ -94,7 +97,7 @@ def ingest(
     else:
         if files or to:
             raise ConfigError(
-                f"{kind}: with a configuration there are no files and no --to; write them into it"
+                f"{kind}: a configuration names its files and topics; leave out the files and --to"
             )
         from ...agents.ingest.config import read_config
 

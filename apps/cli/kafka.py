@@ -30,10 +30,10 @@ app = typer.Typer(
     name="kafka",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""An embedded Kafka cluster on this machine, to try things on.
+    help="""Run an embedded Kafka cluster on this machine, for experiments.
 
-    Real brokers on 127.0.0.1, one or several, that stay until they are stopped; a second cluster, for another
-    project, takes a name of its own. Kafka's jars are fetched once and kept.
+    Real brokers on 127.0.0.1, one or several, which run until they are stopped. A second cluster needs a name
+    of its own. Kafka's jars are downloaded once.
 
         streamgauge kafka start --port 9092 --data ~/kafka
 
@@ -64,7 +64,7 @@ def start(
             metavar="PORT",
             min=1,
             max=65535,
-            help="Port of 127.0.0.1, the first of several brokers'; free ones by default.",
+            help="Port on 127.0.0.1; further brokers take the next ones. Default: free ports.",
         ),
     ] = None,
     data: Annotated[
@@ -85,10 +85,10 @@ def start(
 ) -> None:
     """Start one broker or several in the background and print their addresses.
 
-    It takes some seconds, the first time half a minute more, and stays until `streamgauge kafka stop`. Only
-    programs on this machine reach it, and it wants no password. With three brokers, topics
-    have a replica on each unless set otherwise, and two must have a message before ``acks=all`` says so.
-    Of a cluster that runs, brokers that died are started again.
+    This takes a few seconds, and half a minute more the first time. The brokers run until `streamgauge kafka
+    stop`. Only programs on this machine can reach them, and they need no password. With three brokers, topics
+    have a replica on each by default, and ``acks=all`` waits for two of them. If the cluster is already
+    running, brokers that died are restarted.
 
         streamgauge kafka start
 
@@ -166,7 +166,7 @@ def status(
         str | None, typer.Option(metavar="NAME", callback=_valid, help="Name of the cluster; default: all.")
     ] = None,
 ) -> None:
-    """Show what runs: addresses, folders, logs, topics, dead brokers. Exit code 1 if anything is amiss."""
+    """Show running clusters: addresses, folders, logs, topics, dead brokers. Exits with 1 on a problem."""
     every = find_running()
     chosen = [running for running in every if name in (None, running.name)]
     if not chosen:
@@ -188,7 +188,7 @@ def stop(
         typer.Option(metavar="NAME", callback=_valid, help="Name of the cluster, if several run."),
     ] = None,
 ) -> None:
-    """Stop a cluster; what was written stays if it was started with `--data`.
+    """Stop a cluster; its data stays if it was started with `--data`.
 
     streamgauge kafka stop
 

@@ -21,7 +21,7 @@ def pack(
     archive: Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz or .tgz.")],
     packages: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="NAME", help="Another installed package that tasks need."),
+        typer.Option("--with", metavar="NAME", help="Also pack this installed package. Repeatable."),
     ] = None,
     families: Annotated[
         str,
@@ -31,11 +31,11 @@ def pack(
         int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
 ) -> None:
-    """Make an archive of this environment for Spark's executors, which then need nothing installed.
+    """Create an archive of this environment, so Spark's executors need nothing installed.
 
-    It holds this Python, this package and all that it needs but Spark itself, and compiled kernels. Executors
-    unpack it beside their work. They must be of this machine's operating system and processor type; of
-    another model of it they compile kernels of their own.
+    The archive has this Python, this package with its dependencies except Spark, and compiled kernels.
+    Executors unpack it into their working folder. They need the same operating system and processor
+    architecture as this machine; on another processor model they compile kernels of their own.
 
         streamgauge pack environment.tar.gz
 
@@ -62,7 +62,7 @@ def pack(
         raise typer.BadParameter(error.args[0], param_hint="--families") from None
     began = time.monotonic()
     archive.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".pack-", dir=archive.parent))
+    folder = Path(tempfile.mkdtemp(prefix=".pack-", dir=archive.parent.resolve()))
     try:
         with in_order():
             stage_environment(folder / "environment", packages or [])

@@ -47,15 +47,13 @@ def query(
     ] = "",
     every: Annotated[
         str,
-        typer.Option(
-            metavar="LENGTH", help='Merge into windows of this length, such as 1h; "span" makes one of all.'
-        ),
+        typer.Option(metavar="LENGTH", help='Merge into windows of this length, such as 1h, or "span".'),
     ] = "",
     zone: Annotated[
-        str, typer.Option(metavar="NAME", help="Zone by whose clock they begin; the table's, or UTC.")
+        str, typer.Option(metavar="NAME", help="Time zone of the windows; default: the table's, or UTC.")
     ] = "",
     offset: Annotated[
-        str, typer.Option(metavar="LENGTH", help="How much later they begin, such as 6h or -1h.")
+        str, typer.Option(metavar="LENGTH", help="Shift the windows, such as by 6h or -1h.")
     ] = "",
     by: Annotated[
         _Many,
@@ -96,11 +94,11 @@ def query(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a table of sketches: each answer with its bounds.
+    """Query a table of sketches; each answer has its bounds.
 
-    A table is what a stream wrote (a `SketchesToParquet`'s folder, a file of `write_parquet`), or what
-    `streamgauge serve` serves. Coarser windows and fewer keys are merged from the sketches, at no further
-    error. Without a question it shows the rows: one a window and group.
+    A table is a folder that `SketchesToParquet` wrote, a file that `SketchTable.write` or `streamgauge sketch
+    --to` wrote, or a table of `streamgauge serve`. Coarser windows and fewer keys are merged from the
+    sketches, without further error. Without a question, one row is shown for each window and group.
 
         streamgauge query trades
 

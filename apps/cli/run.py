@@ -50,7 +50,11 @@ def run(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the app or format. Repeatable."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the app or format, such as delay=1m. Repeatable.",
+        ),
     ] = None,
     speed: Speed = "max",
     as_json: Annotated[
@@ -89,7 +93,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="FIELDS",
-            help='One of them without a file: \'kind = "ntfy", url = "https://ntfy.sh/hall"\'. Repeatable.',
+            help='One outlet without a file: \'kind = "ntfy", url = "https://ntfy.sh/hall"\'. Repeatable.',
         ),
     ] = None,
     dry_run: Annotated[
@@ -110,7 +114,7 @@ def run(
             metavar="PORT",
             min=0,
             max=65_535,
-            help="Show a replay in a browser, there; until Ctrl-C. 0: a free one.",
+            help="Serve a replay's page on this port until Ctrl-C. 0: a free one.",
         ),
     ] = None,
     table: Annotated[
@@ -118,7 +122,7 @@ def run(
         typer.Option(metavar="FOLDER", help="Live: folder or s3:// URL to store closed windows."),
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="With --table: how long, such as 30d.")
+        str | None, typer.Option(metavar="LENGTH", help="With --table: retention of windows, such as 30d.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Live: number of worker processes.")] = 1,
     metrics: Annotated[
@@ -132,10 +136,10 @@ def run(
 ) -> None:
     """Run a built-in app on a recording or a live topic.
 
-    With `--input` a recording is sent through a real broker, which is started for it; the app's answers are
-    checked against exact ones, and everything that fired is listed. With `--bootstrap-servers` and `--topic`
-    the app runs on your topic until Ctrl-C, and resumes where it ended. `streamgauge serve --app` shows
-    its page meanwhile.
+    With `--input`, a recording is sent through a broker that is started for this run; the answers are
+    compared with exact ones, and all alerts are listed. With `--bootstrap-servers` and `--topic`, the app
+    runs on your topic until Ctrl-C, and the next run resumes at its position. `streamgauge serve --app`
+    serves its page.
 
         streamgauge run iot --input readings.csv --set time=timestamp --set limit=78 --set hysteresis=2
 

@@ -28,49 +28,47 @@ def sketch(
         ),
     ],
     time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that holds the time; needed for windows.")
+        str, typer.Option(metavar="COLUMN", help="Column with the event time; needed for windows.")
     ] = "",
     time_unit: Annotated[
         TimeUnit | None,
-        typer.Option(metavar="s|ms|us|ns", help="For times that are numbers since 1970: their unit."),
+        typer.Option(metavar="s|ms|us|ns", help="Unit of times that are numbers since 1970."),
     ] = None,
-    window: Annotated[
-        str, typer.Option(metavar="LENGTH", help="Cut into windows of this length, such as 1m or 1h.")
-    ] = "",
+    window: Annotated[str, typer.Option(metavar="LENGTH", help="Window length, such as 1m or 1h.")] = "",
     by: Annotated[_Columns, typer.Option(metavar="COLUMN", help="Group by this column. Repeatable.")] = None,
     distinct: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="Count its different values. Repeatable.")
+        _Columns, typer.Option(metavar="COLUMN", help="Count distinct values of this column. Repeatable.")
     ] = None,
     top_k: Annotated[
-        _Columns, typer.Option("--top-k", metavar="COLUMN", help="Its most frequent values. Repeatable.")
+        _Columns,
+        typer.Option("--top-k", metavar="COLUMN", help="Most frequent values of this column. Repeatable."),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="For --top-k: number of values.")] = 10,
     quantiles: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="How its numbers are spread. Repeatable.")
+        _Columns, typer.Option(metavar="COLUMN", help="Quantiles of this column. Repeatable.")
     ] = None,
     sample: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="A fair sample of ten of its values. Repeatable.")
+        _Columns, typer.Option(metavar="COLUMN", help="Ten random values of this column. Repeatable.")
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the sketches there: .parquet or .arrow, for `query`."),
+        typer.Option(metavar="FILE", help="File for the sketches, .parquet or .arrow, for `query`."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = _SHOWN,
     as_json: AsJson = False,
 ) -> None:
-    """Ask files how many, which and how much: rows are counted, and each estimate has its bounds.
+    """Count and sketch the rows of files; each estimate has its bounds.
 
-    Files are read piece by piece on all cores and may be larger than memory. The sketches
-    that `--to` writes merge with sketches of other files, of a topic or of Spark, and `streamgauge query`
-    reads them.
+    Files are read piece by piece on all cores and may be larger than memory. Sketches stored with `--to` can
+    be merged with sketches of other files, of a topic or of Spark, and `streamgauge query` reads them.
 
         # how many users are there, and which tags are used most?
         streamgauge sketch posts.parquet --distinct user --top-k tag
 
-        # latency by service and hour, of a year of files
+        # latency by service and hour in a year of files
         streamgauge sketch "logs/2026/*/*.parquet" --time at --window 1h --by service --quantiles ms
 
-        # kept for later, and rolled up to days
+        # store the sketches, then roll them up to days
         streamgauge sketch posts/ --time at --window 1h --distinct user --to posts-sketches.parquet
         streamgauge query posts-sketches.parquet --every 1d
     """

@@ -56,11 +56,12 @@ def sql(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Run statements of SQL in their order; what they are is in docs/sql.md. Without any, a console opens.
+    """Run SQL statements in order, or open a console; docs/sql.md describes the dialect.
 
     A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has a LIMIT; without EMIT it answers
     from the data that exists now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, run
-    together until Ctrl-C. With `--until latest` each ends in turn. It exits with 1 at the first error.
+    together until Ctrl-C. With `--until latest` they run one after another. The exit code is 1 after the
+    first error, which ends the script.
 
         streamgauge sql
 
@@ -75,13 +76,13 @@ def sql(
     given = [one for one in (file, execute, test) if one is not None]
     typed = not given and sys.stdin.isatty() and sys.stdout.isatty()
     if len(given) != 1 and not typed:
-        raise ValueError("sql: name one of a FILE, -e TEXT and --test FILE, or start it in a terminal")
+        raise ValueError("sql: pass one of FILE, -e TEXT and --test FILE, or start it in a terminal")
     if output is not None and output.suffix not in OUTPUTS:
         raise ValueError(f"sql: --output takes a file that ends in {', '.join(OUTPUTS)}, got {output}")
     if engine is RunEngine.spark and group:
-        raise ValueError("sql: a group is of consumers; on Spark queries go on with the same --state FOLDER")
+        raise ValueError("sql: --group is for consumers; queries on Spark resume with --state FOLDER")
     if engine is RunEngine.local and state is not None:
-        raise ValueError("sql: --state is of --engine spark; consumers go on with the same --group NAME")
+        raise ValueError("sql: --state is for --engine spark; consumers resume with the same --group NAME")
     with at_once():
         from ...queries.sql.run.brokers import Brokers
         from ...queries.sql.run.consumer_runs import ConsumerRuns, QueryRuns
@@ -121,7 +122,7 @@ def sql(
         last: list[StatementResult] = []
         for outcome in session.run(text):
             failed = outcome.kind == "error"
-            # A query that goes on has many outcomes, one after the other.
+            # A continuous query has many outcomes, one after the other.
             last = [*(one for one in last if one.statement == outcome.statement), outcome]
             show(outcome)
             if output is not None and outcome.kind == "rows":
@@ -201,9 +202,11 @@ def write_table(outcome: StatementResult) -> None:
     if outcome.error is not None:
         write_error(outcome.error)
     elif outcome.kind == "done":
-        write_line(f"done: {' '.join(outcome.statement.split())[:100]}")
+        statement = " ".join(outcome.statement.split())
+        write_line(f"done: {statement if len(statement) <= 100 else f'{statement[:99]}…'}")
     elif list(outcome.columns) == ["python"]:
-        write_line(str(outcome.rows[0][0]))
+        for line in str(outcome.rows[0][0]).splitlines():
+            write_line(line)
     else:
         table = Table(*map(visible_name, outcome.columns), header_style="bold", box=box.SIMPLE_HEAD)
         for number, row in enumerate(outcome.rows):

@@ -14,7 +14,7 @@ from ...operators.watching.terminal import write_line
 app = typer.Typer(
     name="supernova",
     no_args_is_help=True,
-    help="""Candidates for other people and programs: a page to send, VOEvents.
+    help="""Export candidates: a page to send, VOEvents.
 
         streamgauge supernova candidate ZTF20aaelulu --input night.avro
 
@@ -44,7 +44,7 @@ def candidate(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="With --input: settings, as a run has them."),
+        typer.Option("--set", metavar="NAME=VALUE", help="With --input: settings, same as for a run."),
     ] = None,
     format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="With --input: the packets' format.")
@@ -56,8 +56,8 @@ def candidate(
 ) -> None:
     """Write a candidate's page: one file with light curve, cutouts, match, host and reason.
 
-    It loads nothing from elsewhere, and can be sent by mail. With `--input` it is made from recorded packets,
-    with `--server` it is that of a live run, which `streamgauge serve --app supernova` shows.
+    The file is self-contained and can be sent by mail. With `--input` it is created from recorded packets,
+    with `--server` from a live run that `streamgauge serve --app supernova` serves.
 
         streamgauge supernova candidate ZTF20aaelulu --input night.avro --set catalog=tns.csv
 
@@ -80,7 +80,7 @@ def candidate(
 @app.command()
 def voevent(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Alerts as lines of JSON, as --alerts-file has them.")
+        Path, typer.Argument(metavar="FILE", help="Alerts as lines of JSON, as --alerts-file writes them.")
     ],
     author: Annotated[
         str, typer.Option(metavar="IVORN", help="Publisher, such as ivo://org.example/candidates.")
@@ -90,9 +90,9 @@ def voevent(
         str, typer.Option(metavar="ROLE", help="observation, prediction, utility or test.")
     ] = "observation",
 ) -> None:
-    """Write alerts as VOEvent 2.0 documents, a file each, for a broker such as Comet.
+    """Write alerts as VOEvent 2.0 documents, one file each, for a broker such as Comet.
 
-    Lines that are no alerts, and alerts without a position, are left out and counted.
+    Lines that aren't alerts, and alerts without a position, are skipped and counted.
 
         streamgauge supernova voevent alerts.jsonl --author ivo://org.example/candidates --to events
     """

@@ -32,7 +32,7 @@ def tail(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC. By default the last few.",
+            help="earliest, latest, an offset, or a time (UTC); default: the last few.",
         ),
     ] = None,
     n: Annotated[
@@ -52,12 +52,12 @@ def tail(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Print messages as they are in a topic: time, partition, offset, key, value, headers.
+    """Print a topic's messages: time, partition, offset, key, value, headers.
 
-    Values are shown as what they are: JSON, Avro (with `--registry` or `--schema`), text, tables of sketches
-    and the deltas of a group's table topic in short, anything else in hexadecimal. Only committed messages
-    are read, and no group is joined. Messages are in order within a partition. It ends with 1 if no broker
-    answers or the topic doesn't exist.
+    JSON, Avro (with `--registry` or `--schema`) and text are decoded; tables of sketches and the deltas of a
+    table topic are summarised; other values are shown in hexadecimal. Only committed messages are read, and
+    no group is joined. Messages are in order within a partition. The exit code is 1 if no broker answers or
+    the topic doesn't exist.
 
         streamgauge tail posts
 

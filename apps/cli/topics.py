@@ -105,6 +105,7 @@ def _newest(client: Admin, places: list[Any]) -> str | None:
 
 
 def _print_topics(shown: list[TopicShown], address: str) -> None:
+    from rich import box
     from rich.table import Table
 
     from ...operators.watching.console import TerminalConsole
@@ -113,15 +114,17 @@ def _print_topics(shown: list[TopicShown], address: str) -> None:
     if not shown:
         console.print(f"no topics at {address}", highlight=False)
         return
-    table = Table("topic", "partitions", "messages", "newest", "", title_justify="left")
+    table = Table("topic", "partitions", "messages", "newest", "", header_style="bold", box=box.SIMPLE_HEAD)
     table.columns[1].justify = table.columns[2].justify = "right"
     table.columns[0].overflow = "fold"
+    table.columns[3].no_wrap = True
     for one in shown:
         table.add_row(one.name, str(len(one.partitions)), f"{one.messages:,}", one.newest or "", one.kind)
     console.print(table)
 
 
 def _print_partitions(one: TopicShown) -> None:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -130,7 +133,9 @@ def _print_partitions(one: TopicShown) -> None:
     console = TerminalConsole()
     line = f"{one.messages:,} messages" + (f", the newest of {one.newest}" if one.newest else "")
     console.print(f"{one.name}: {line}{f' ({one.kind})' if one.kind else ''}", highlight=False)
-    table = Table("partition", "begin", "end", "messages", "leader", "in sync")
+    table = Table(
+        "partition", "begin", "end", "messages", "leader", "in sync", header_style="bold", box=box.SIMPLE_HEAD
+    )
     for column in table.columns:
         column.justify = "right"
     for row in one.partitions:

@@ -27,24 +27,24 @@ def warm(
 ) -> None:
     """Compile the kernels ahead of time, for an image or a shared folder.
 
-    Numba compiles a kernel when it is first called, and what it makes is kept on disk: beside the package
-    where that can be written, else in your cache folder. This calls them all, so that no new executor or
-    container waits for the compiler. Another model of processor finds none of it and compiles its own.
+    Numba compiles a kernel when it is first called, and stores the result beside the package if that folder
+    is writable, else in your cache folder. This command compiles all kernels, so new executors and containers
+    don't wait for the compiler. A different processor model compiles its own.
 
-        # in an image: every user of it finds the kernels beside the package
-        RUN pip install streamgauge && streamgauge warm
+        # in an image, for all of its users
+        RUN pip install /tmp/streamgauge-*.whl && streamgauge warm
 
-        # only what your streams ask for
+        # only the aggregates that your streams use
         streamgauge warm --families distinct,quantiles,top_k
 
-        # once for all executors; each runs with NUMBA_CACHE_DIR=/mnt/shared/kernels
+        # once for all executors, which run with NUMBA_CACHE_DIR=/mnt/shared/kernels
         streamgauge warm --cache-dir /mnt/shared/kernels
     """
     with at_once():
         if cache_dir is not None:
             os.environ["NUMBA_CACHE_DIR"] = str(cache_dir.resolve())
         from ...operators.warm_up.steps import steps
-        from ...sketches.core.kernel_cache import folders
+        from ...sketches.core.compilation.kernel_cache import folders
         from ..environment.compiling import compile_all
 
     try:

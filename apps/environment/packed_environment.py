@@ -1,8 +1,8 @@
-"""An environment that runs wherever it is unpacked: an interpreter, packages and compiled kernels.
+"""Pack an environment that runs wherever it is unpacked: an interpreter, packages and compiled kernels.
 
-Packages are those that `streamgauge[spark]` needs, as they are installed here. Spark's own are left out, as
-executors have them. The interpreter comes with its standard library and, where it has one, its shared
-library; of the system it needs what this machine's Python needs, such as libc.
+The packages are those that `streamgauge[spark]` needs, as installed here, without Spark's own, which
+executors have. The interpreter includes its standard library and its shared library, if any; from the system
+it needs what this machine's Python needs, such as libc.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ...sketches.core.compilation.kernel_cache import HOME, PACKAGE, folders
 from ...sketches.core.errors import StreamgaugeError
-from ...sketches.core.kernel_cache import HOME, PACKAGE, folders
 
 _OF_SPARK = {"pyspark", "py4j"}
 _VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -43,7 +43,7 @@ from streamgauge.operators.warm_up.steps import steps
 compile_all(steps(sys.argv[2:]), "compiling kernels", int(sys.argv[1]))
 """
 _COMPRESSION = 1
-"""The quickest: half of it are kernels and libraries, which a higher level makes little smaller."""
+"""The fastest level: half of the content is kernels and libraries, which compress little better at others."""
 
 
 class PackError(StreamgaugeError, RuntimeError):
@@ -51,10 +51,10 @@ class PackError(StreamgaugeError, RuntimeError):
 
 
 def stage_environment(folder: Path, packages: Sequence[str] = ()) -> None:
-    """Make the environment in a new folder, without kernels.
+    """Create the environment in a new folder, without kernels.
 
-    `packages` are installed ones that are added, with what they need. Raises `PackError` for one that isn't
-    installed, and where Python has no such layout, as on Windows.
+    `packages` are further installed packages to add, with their dependencies. Raises `PackError` for one that
+    isn't installed, and if Python has a different layout, as on Windows.
     """
     if os.name != "posix":
         raise PackError("an archive for executors can only be made where they run: on Linux")
@@ -68,7 +68,7 @@ def stage_environment(folder: Path, packages: Sequence[str] = ()) -> None:
 
 
 def warm_environment(folder: Path, families: Sequence[str] = (), jobs: int = 0) -> None:
-    """Have the environment compile its kernels; those that this machine has compiled already it loads.
+    """Make the environment compile its kernels; kernels that this machine has compiled are loaded.
 
     Raises `PackError` if it doesn't run.
     """
@@ -89,7 +89,7 @@ def warm_environment(folder: Path, families: Sequence[str] = (), jobs: int = 0) 
 
 
 def write_archive(folder: Path, archive: Path) -> None:
-    """The environment as an archive, all or nothing; its files belong to root, and nobody else may write."""
+    """Write the environment as an archive, atomically; files belong to root, and only root may write them."""
 
     def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0
@@ -105,7 +105,7 @@ def write_archive(folder: Path, archive: Path) -> None:
 
 
 def required(*requirements: str) -> Iterator[Distribution]:
-    """The installed distributions of these requirements and all that they need, but Spark's own.
+    """Return the installed distributions of these requirements and their dependencies, except Spark's own.
 
     Raises `PackError` for one that isn't installed.
     """
@@ -156,7 +156,7 @@ def _stage_python(folder: Path) -> None:
 
 
 def _stage_files(installed: Distribution, site: Path) -> None:
-    """A distribution's files below site-packages; its programs and tests stay behind."""
+    """Copy a distribution's files below site-packages, without its programs and tests."""
     if installed.files is None:
         raise PackError(f"{installed.name} has no record of its files; install it by pip")
     for file in installed.files:
@@ -169,7 +169,7 @@ def _stage_files(installed: Distribution, site: Path) -> None:
 
 
 def _stage_package(site: Path) -> None:
-    """This package from where it is imported, which may be a checkout, and what is known of it."""
+    """Copy this package from where it is imported, which may be a checkout, with its metadata."""
     for source in _package_files(HOME):
         target = site / PACKAGE / source.relative_to(HOME)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,8 @@ def _stage_package(site: Path) -> None:
 
 
 def _package_files(folder: Path) -> Iterator[Path]:
-    """All files of a package and of those in it; of its root only modules, since that may be a repository."""
+    """Yield all files of a package and its subpackages; only modules of its root, which may be a
+    repository."""
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             if (path / "__init__.py").is_file():
@@ -195,7 +196,7 @@ def _package_files(folder: Path) -> Iterator[Path]:
 
 
 def _linked(source: str | Path, target: str | Path) -> None:
-    """A file in a second place, at no cost where both are on one file system."""
+    """Link a file to a second place, which costs nothing within one file system."""
     Path(target).unlink(missing_ok=True)
     try:
         os.link(os.path.realpath(source), target)

@@ -28,26 +28,27 @@ from .sparkplug.sequence import SequenceGap
 
 
 def _measured(rows: Stream) -> Stream:
-    """The rows of sensors' numbers, for formats that have messages about nodes, or states, as well."""
+    """Select rows with numbers, for formats that also have messages about nodes or states."""
     if "state" in rows.columns:
         rows = rows.filter(pl.col("state").is_null())
     return rows.filter(pl.col("sensor").is_not_null()) if "unit" in rows.columns else rows
 
 
 def _readings(rows: Stream) -> Stream:
-    """Every reading by itself, in the order of its time; what a sensor says twice counts once."""
+    """Return every reading by itself, in order of its time; a repeated reading counts once."""
     return _measured(rows).group_by("sensor", "at").tumbling("10s", delay="10s").agg(value=last("value"))
 
 
 def _clocks(rows: Stream) -> Stream:
-    """By how many seconds each sensor's readings are older than their messages, at least."""
+    """Return the minimum number of seconds by which each sensor's readings are older than their messages."""
     behind = (pl.col("arrived") - pl.col("at")).dt.total_microseconds() / 1e6
     rows = _measured(rows).filter(pl.col("arrived").is_not_null()).with_columns(behind=behind)
     return rows.group_by("sensor").tumbling("1m", delay="10s").agg(behind=min_("behind"))
 
 
 def _clock_rules(settings: Settings) -> Sequence[Rule]:
-    """Fired when a sensor's clock has been behind the others' for five minutes, or ahead."""
+    """Return rules that fire when a sensor's clock has been behind or ahead of the others for five
+    minutes."""
     limit = number(settings, "clock", 0)
     return [ClockOffset("clock", kind="clock", value="behind", at_least=limit, clear=limit / 2)]
 
@@ -63,7 +64,7 @@ def _days(rows: Stream) -> Stream:
 
 
 def _within_extremes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with quantiles and their bounds between the lowest and the highest value, which are exact."""
+    """Limit quantiles and their bounds to the range of the lowest and the highest value, which are exact."""
     for row in rows:
         low, high = row["low"], row["high"]
         for quantile in (row["spread"] or {}).get("quantiles") or () if low is not None else ():
@@ -72,7 +73,7 @@ def _within_extremes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _states(rows: Stream) -> Stream:
-    """How often each sensor reported each of its states."""
+    """Count how often each sensor reported each of its states."""
     stated = rows.filter(pl.col("state").is_not_null())
     return (
         stated.group_by("sensor", "state").tumbling("1d", delay="10s").agg(reports=count(), last=max_("at"))
@@ -80,14 +81,14 @@ def _states(rows: Stream) -> Stream:
 
 
 def _watched(rows: Stream) -> Stream:
-    """Of every state by itself, whether it is one that is watched for."""
+    """Return for every state by itself whether it is a watched state."""
     each = rows.explode("watched").with_columns(pl.col("watched").struct.unnest())
     each = each.filter(pl.col("holds").is_not_null())
     return each.group_by("sensor", "condition", "at").tumbling("10s", delay="10s").agg(holds=last("holds"))
 
 
 def _watched_rules(settings: Settings) -> Sequence[Rule]:
-    """Fired when a sensor has been in a state for long, such as a door that stays open."""
+    """Return rules that fire when a sensor has been in a state for long, such as a door that stays open."""
     hold, release = settings.get("state_hold", "0s"), settings["release"]
     return [Threshold("state", kind="state", value="holds", at_least=1, hold=hold, release=release)]
 
@@ -102,7 +103,7 @@ def _fleets(rows: Stream) -> Stream:
 
 
 def _fences(rows: Stream) -> Stream:
-    """Of every place by itself and every fence, whether it lies in it."""
+    """Return for every place by itself whether it lies in each fence."""
     each = rows.explode("fences").with_columns(
         fence=pl.col("fences").struct.field("fence"), inside=pl.col("fences").struct.field("inside")
     )
@@ -111,7 +112,7 @@ def _fences(rows: Stream) -> Stream:
 
 
 def _places(rows: Stream) -> Stream:
-    """Where each sensor was last, for a map."""
+    """Return each sensor's last place, for a map."""
     placed = rows.filter(pl.col("latitude").is_not_null(), pl.col("longitude").is_not_null())
     return (
         placed.group_by("sensor")
@@ -121,7 +122,7 @@ def _places(rows: Stream) -> Stream:
 
 
 def _routes(rows: Stream) -> Stream:
-    """Every place by itself, and how far it is from its route."""
+    """Return every place by itself, with its distance from its route."""
     each = rows.filter(pl.col("off_route").is_not_null()).group_by("sensor", "at")
     return each.tumbling("10s", delay="10s").agg(
         metres=last("off_route"), route=last("group"), latitude=last("latitude"), longitude=last("longitude")
@@ -129,7 +130,8 @@ def _routes(rows: Stream) -> Stream:
 
 
 def _route_rules(settings: Settings) -> Sequence[Rule]:
-    """Fired when something has been off its route for a while, cleared when it is back."""
+    """Return a rule that fires when something has been off its route for a while, and clears when it is
+    back."""
     off, back = number(settings, "off_route", 0), number(settings, "on_route", 0)
     return [
         Threshold(
@@ -146,13 +148,14 @@ def _route_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _nodes(rows: Stream) -> Stream:
-    """Every message of a node or device by itself: its number, and whether it is a birth or a death."""
+    """Return every message of a node or device by itself: its number, and whether it is a birth or a
+    death."""
     each = rows.with_columns(at=pl.col("arrived")).group_by("node", "unit", "seq", "at")
     return each.tumbling("10s", delay="10s").agg(dead=last("dead"), birth=last("birth"))
 
 
 def _node_rules(settings: Settings) -> Sequence[Rule]:
-    """A node or device is dead from its death to its next birth."""
+    """Return rules by which a node or device is dead from its death to its next birth."""
     return [
         Threshold("dead node", kind="dead", value="dead", at_least=1, per=("unit",)),
         SequenceGap("sequence", kind="sequence"),
@@ -160,13 +163,13 @@ def _node_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _fence_rules(settings: Settings) -> Sequence[Rule]:
-    """Fired when a sensor enters a fence, cleared when it leaves it."""
+    """Return rules that fire when a sensor enters a fence, and clear when it leaves it."""
     hold, release = settings["hold"], settings["release"]
     return [Threshold("fence", kind="fence", value="inside", at_least=1, hold=hold, release=release)]
 
 
 def _rules(settings: Settings) -> Sequence[Rule]:
-    """A rule whose setting is empty is left out."""
+    """Return the rules; a rule with an empty setting is left out."""
     rules: list[Rule] = [*_limits(settings)]
     unit = settings["value_unit"]
     if settings["dead"]:
@@ -207,7 +210,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _limits(settings: Settings) -> Iterator[Rule]:
-    """A highest value, `limit` or what is `above`, and a lowest one, `below`."""
+    """Return rules for a highest value, `limit` or `above`, and a lowest one, `below`."""
     hysteresis = number(settings, "hysteresis", 0)
     times: dict[str, Any] = {
         "hold": settings["hold"],
@@ -231,7 +234,7 @@ _AIR_CONDITIONING: Mapping[str, Any] = {"fired": {"ac": "on"}, "cleared": {"ac":
 
 
 def _commands(settings: Settings) -> Sequence[Command]:
-    """Where `commands` go: a topic, unless an address of the web or of MQTT says otherwise."""
+    """Return the outlets of `commands`: a topic, unless the setting is a web or MQTT address."""
     place = settings["commands"]
     if not place:
         return ()
@@ -241,7 +244,7 @@ def _commands(settings: Settings) -> Sequence[Command]:
 
 
 _JUMPS = 0.2
-"""A sensor that jumps on more of its readings, such as a counter, has another unit or another nature."""
+"""A sensor that jumps on a larger share of its readings is of another kind or unit, such as a counter."""
 _UNIT = "{value_unit}"
 
 APP = App(
@@ -304,7 +307,7 @@ APP = App(
         "dead": "2h",
         "stuck": "6h",
         "clock": "20",
-        "jump": "10",
+        "jump": "",
         "rate": "",
         "deviation": "1.2",
         "quiet": "12h",
@@ -324,7 +327,7 @@ APP = App(
         LinesPanel("Readings", "readings", "value", by="sensor", unit=_UNIT),
         MapPanel("Places", "places", "longitude", "latitude", "sensor", value="value", unit=_UNIT),
         MapPanel(
-            "Places by their distance from the route",
+            "Positions by distance from the route",
             "routes",
             "longitude",
             "latitude",
@@ -333,8 +336,8 @@ APP = App(
             unit="m",
         ),
         LinesPanel("Distance from the route", "routes", "metres", by="sensor", unit="m"),
-        NumberPanel("Readings in all", "days", "readings", unit="readings"),
-        SpreadPanel("How readings are spread", "days", "spread", unit=_UNIT),
+        NumberPanel("All readings", "days", "readings", unit="readings"),
+        SpreadPanel("Distribution of readings", "days", "spread", unit=_UNIT),
         RowsPanel(
             "Sensors",
             "days",

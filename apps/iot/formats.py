@@ -1,7 +1,7 @@
-"""How sensors' readings come: JSON as devices send it over MQTT, CSV, and the forms of standards.
+"""Formats of sensors' readings: JSON as devices send it over MQTT, CSV, and standard formats.
 
-Of JSON and CSV, ``--set time=… --set sensor=… --set value=…`` say which fields those are, and ``group``,
-``latitude`` and ``longitude`` further ones; a path such as ``payload.temperature`` leads into objects.
+For JSON and CSV, ``--set time=… --set sensor=… --set value=…`` name the fields, and ``group``, ``latitude``
+and ``longitude`` further ones; a path such as ``payload.temperature`` leads into objects.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from ...operators.rendering.names import visible_name
 from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import as_text, opened, suffix_of
 from ..recordings.csv_records import cells_of, csv_records
+from ..recordings.local_clocks import LocalClocks
 from .columns import ARRIVED, in_columns
 from .devices.rows import DEVICES
 from .number_texts import USUAL as NUMBERS
 from .number_texts import number_texts
-from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
+from .reading_times import both_microseconds, check_times, conclusion, time_in, time_type
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
 from .vehicles import VEHICLES
@@ -45,13 +46,13 @@ USUAL = {
     **NUMBERS,
     **dict.fromkeys(_MORE, ""),
 }
-"""A time is ISO 8601 text, or a number since 1970, whole or not, whose size says its unit unless `unit` (s,
-ms, us or ns) does; with a `pattern` it is text such as ``%Y/%m/%d``. Numbers may stand as strings. Without a
-`sensor` all readings are of one."""
+"""A time is ISO 8601 text, or a number since 1970, integer or not, whose size implies its unit unless `unit`
+(s, ms, us or ns) is set; with a `pattern` it is text such as ``%Y/%m/%d``. Numbers may be strings. Without a
+`sensor`, all readings belong to one sensor."""
 
 
 def _json_rows(feed: Feed, settings: Settings) -> Stream:
-    check_unit(settings)
+    check_times(settings)
     columns = {
         "at": field(settings["time"], time_type(settings), text=True),
         "value": field(settings["value"], pl.String, text=True),
@@ -65,7 +66,7 @@ def _json_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _csv_rows(feed: Feed, settings: Settings) -> Stream:
-    check_unit(settings)
+    check_times(settings)
     names = {name: settings[setting] for name, setting in (("at", "time"), ("value", "value"))}
     kinds = {names["at"]: time_type(settings), names["value"]: pl.String()}
     for name in ("sensor", *_MORE):
@@ -77,7 +78,7 @@ def _csv_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
-    """The columns of every format, in one form."""
+    """Convert rows to the common columns."""
     at = time_in(names["at"], settings)
     stream = feed.stream(value, time=at, message=ARRIVED)
     more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
@@ -92,8 +93,7 @@ def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settin
 
 
 def _json_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for value, cells in _json_lines(path, settings):
-        yield _message(value, cells, settings)
+    return _messages(_json_lines(path, settings), settings)
 
 
 def _json_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[str, Any]]]:
@@ -104,7 +104,8 @@ def _json_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[st
 
 
 def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
-    """The fields that pace a replay; none of a line that isn't JSON, which goes on as it is."""
+    """Return the fields that pace a replay; empty for a line that isn't JSON, which is passed on
+    unchanged."""
     try:
         whole = plain_json.loads(value)
     except ValueError:
@@ -119,12 +120,11 @@ def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
 
 
 def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for value, cells in _csv_lines(path, settings):
-        yield _message(value, cells, settings)
+    return _messages(_csv_lines(path, settings), settings)
 
 
 def _csv_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Each record with the header before it, so that a message says what it is."""
+    """Yield each record with the header before it, so that a message describes itself."""
     with as_text(path) as file:
         records = csv_records(file)
         header = next(records, "").strip()
@@ -134,20 +134,25 @@ def _csv_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[str
             yield value, dict(zip(names, cells_of(record)))
 
 
-def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Message:
-    sensor = cells.get(settings["sensor"])
-    return Message(value, None if sensor is None else str(sensor).encode(), _sent_ms(cells, settings))
+def _messages(lines: Iterable[tuple[bytes, dict[str, Any]]], settings: Settings) -> Iterator[Message]:
+    """Convert lines to messages sent at the times of their readings.
 
-
-def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
-    microseconds = microseconds_of(cells.get(settings["time"]), settings)
-    return None if microseconds is None else int(microseconds // 1_000)
+    In the repeated hour at the end of summer time, a sensor's time that jumps back means that its clock was
+    set back.
+    """
+    clocks = LocalClocks(once_each=True)
+    for value, cells in lines:
+        sensor, sent_ms = cells.get(settings["sensor"]), None
+        if (both := both_microseconds(cells.get(settings["time"]), settings)) is not None:
+            first, second = (int(one // 1_000) for one in both)
+            sent_ms = clocks.choose(None if sensor is None else str(sensor), first, second)
+        yield Message(value, None if sensor is None else str(sensor).encode(), sent_ms)
 
 
 def _concluded(
     lines: Callable[[Path, Settings], Iterator[tuple[bytes, dict[str, Any]]]],
 ) -> Callable[[Path, Settings], str]:
-    """What a recording's first messages say of its times, and of counters among its sensors."""
+    """Return a function that describes a recording's times, and counters among its sensors."""
 
     def note(path: Path, settings: Settings) -> str:
         cells = [cells for _, cells in islice(lines(path, settings), _HEAD)]
@@ -158,7 +163,7 @@ def _concluded(
             more = f" and {len(counters) - _NAMED:,} others" if len(counters) > _NAMED else ""
             notes.append(
                 f"values of {names}{more} only grow, as a counter's do; --set rate=N is a limit of their "
-                "growth per second, --set jump= --set deviation= --set limit= turn off what is for others"
+                "growth per second, --set deviation= --set limit= turn off what is for others"
             )
         return "; ".join(filter(None, notes))
 
@@ -166,7 +171,7 @@ def _concluded(
 
 
 def _counters(cells: Iterable[Mapping[str, Any]], settings: Settings) -> list[str]:
-    """The sensors whose values are whole numbers that grow with nearly every reading, resets aside."""
+    """Return the sensors whose values are integers that grow with nearly every reading, except for resets."""
     values: dict[str, list[float]] = {}
     for one in cells:
         try:
@@ -178,7 +183,7 @@ def _counters(cells: Iterable[Mapping[str, Any]], settings: Settings) -> list[st
 
 
 def _is_counter(values: Sequence[float]) -> bool:
-    """Whether values are a counter's.
+    """Whether values look like a counter's.
 
     >>> _is_counter([*range(0, 300, 10), *range(0, 50, 10)]), _is_counter([20.5 + i / 10 for i in range(40)])
     (True, False)

@@ -1,22 +1,27 @@
-"""When a reading was taken, from what devices write: ISO 8601, or a number since 1970 in one of four units.
+"""Parse the times of readings: ISO 8601, or a number since 1970 in one of four units.
 
-Which unit a number is in, its size says: for all times from 1973 to 5138 seconds have less than twelve
+Text without an offset is local time in `zone`.
+
+The size of a number determines its unit: for all times from 1973 to 5138, seconds have less than twelve
 digits, milliseconds twelve to fourteen, microseconds up to seventeen, and nanoseconds more.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from ...operators.formats.text.iso_times import read_microseconds
+from ...operators.formats.text.local_times import expression_in_zone, zones_of
 from ..app import Settings
 
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
-"""How many microseconds each unit has."""
+"""The number of microseconds in each unit."""
 _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 _LEAST = 1e8
@@ -29,8 +34,12 @@ _ANY_FORM = (
 )
 
 
-def check_unit(settings: Settings) -> None:
-    """Raise `ValueError` for a unit of times that there isn't."""
+_OFFSET = re.compile(r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)\s*$")
+
+
+def check_times(settings: Settings) -> None:
+    """Raise `ValueError` for an unknown unit or time zone."""
+    zones_of(settings["zone"])
     if (unit := settings["unit"]) and unit not in UNITS:
         raise ValueError(
             f"--set unit={unit}: a time is in {', '.join(UNITS)} since 1970; without it, ISO 8601 text, or "
@@ -39,16 +48,22 @@ def check_unit(settings: Settings) -> None:
 
 
 def time_type(settings: Settings) -> pl.DataType:
-    """The type as which a message's time is decoded; numbers that stand there are texts of them."""
-    # A double is exact to a quarter of a microsecond for centuries to come.
+    """Return the type as which a message's time is decoded; with text, numbers become their text."""
+    # A double is accurate to a quarter of a microsecond for centuries to come.
     return pl.Float64() if settings["unit"] and not settings["pattern"] else pl.String()
 
 
 def time_in(column: str, settings: Settings) -> pl.Expr:
-    """The time in a column of that type; null where there is none, which makes the reading a dead letter."""
+    """Convert a column of that type to a time. A reading without one gets null, and becomes a dead letter.
+
+    At the end of summer time, the column `arrived` decides which of the two hours is meant.
+    """
     text, unit = pl.col(column), settings["unit"]
     if settings["pattern"]:
-        return text.str.to_datetime(settings["pattern"], time_unit="us", time_zone="UTC", strict=False)
+        pattern = settings["pattern"]
+        if "%z" in pattern:
+            return text.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False)
+        return _local(text.str.to_datetime(pattern, time_unit="us", strict=False), settings)
     if unit:
         return _of_number(text * UNITS[unit])
     number = text.cast(pl.Float64, strict=False)
@@ -59,9 +74,15 @@ def time_in(column: str, settings: Settings) -> pl.Expr:
     return pl.coalesce(
         _of_number(microseconds),
         text.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False),
-        naive.dt.replace_time_zone("UTC"),
-        _of_any_form(text),
+        _local(naive, settings),
+        _of_any_form(text, settings),
     )
+
+
+def _local(naive: pl.Expr, settings: Settings) -> pl.Expr:
+    if settings["zone"] == "UTC":
+        return naive.dt.replace_time_zone("UTC")
+    return expression_in_zone(naive, settings["zone"], pl.col("arrived").dt.epoch("us"))
 
 
 def _of_number(microseconds: Any) -> pl.Expr:
@@ -69,19 +90,21 @@ def _of_number(microseconds: Any) -> pl.Expr:
     return expression
 
 
-def _of_any_form(text: pl.Expr) -> pl.Expr:
-    """ISO 8601 in its rarer forms, rewritten into one."""
+def _of_any_form(text: pl.Expr, settings: Settings) -> pl.Expr:
+    """Rewrite the rarer forms of ISO 8601 into one."""
     part = text.str.extract_groups(_ANY_FORM).struct
+    has_zone = part.field("zone").is_not_null()
     zone = part.field("zone").fill_null("Z").str.replace(r"^([+-]\d{2}):?(\d{2})$", "$1:$2")
     zone = zone.str.replace(r"^([+-]\d{2})$", "$1:00")
     date = pl.concat_str(*(part.field(name) for name in ("y", "mo", "d")), separator="-")
     clock = pl.concat_str(*(part.field(name).fill_null("00") for name in ("h", "m", "s")), separator=":")
     whole = pl.concat_str(date, pl.lit("T"), clock, pl.lit("."), part.field("f").fill_null("0"), zone)
-    return whole.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False)
+    at = whole.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False)
+    return pl.when(has_zone).then(at).otherwise(_local(at.dt.replace_time_zone(None), settings))
 
 
 def unit_of(number: float) -> str:
-    """The unit that a number since 1970 is in by its size; none of one that is no time since 1973.
+    """Return the unit of a number since 1970, by its size; empty if it is not a time since 1973.
 
     >>> [unit_of(number) for number in (1.7e9, 1.7e12, 1.7e15, 1.7e18, 12)]
     ['s', 'ms', 'us', 'ns', '']
@@ -89,30 +112,73 @@ def unit_of(number: float) -> str:
     return next((name for name, below in _BELOW.items() if _LEAST <= number < below), "")
 
 
-def microseconds_of(stamp: Any, settings: Settings) -> float | None:
-    """The time of one message, in microseconds since 1970, as `time_in` has it; None where there is none."""
+def both_microseconds(stamp: Any, settings: Settings) -> tuple[float, float] | None:
+    """Parse one message's time, as `time_in` does; return it in microseconds since 1970, None if missing.
+
+    A local time that occurs twice, at the end of summer time, gives both of its moments; any other gives the
+    same moment twice.
+    """
     try:
         if settings["pattern"]:
             at = datetime.strptime(str(stamp), settings["pattern"])
-            return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6
+            if at.tzinfo:
+                return at.timestamp() * 1e6, at.timestamp() * 1e6
+            return both_local(at.replace(tzinfo=UTC).timestamp() * 1e6, settings["zone"])
         unit = settings["unit"] or unit_of(float(stamp))
         value = float(stamp) * UNITS[unit]
-        return value if math.isfinite(value) else None
+        return (value, value) if math.isfinite(value) else None
     except (ValueError, TypeError, OverflowError, KeyError):
         pass
     if settings["unit"] or settings["pattern"] or not isinstance(stamp, str):
         return None
     microseconds = read_microseconds(stamp)
-    return None if microseconds is None else float(microseconds)
+    if microseconds is None:
+        return None
+    if has_offset(stamp):
+        return float(microseconds), float(microseconds)
+    return both_local(microseconds, settings["zone"])
+
+
+def has_offset(text: str) -> bool:
+    """Whether a time in ISO 8601 has an offset from UTC.
+
+    >>> [has_offset(text) for text in ("2026-10-25T02:30", "20261025T0230+01", "2026-10-25 02:30Z")]
+    [False, True, True]
+    """
+    return _OFFSET.search(text.strip()[10:]) is not None
+
+
+def both_local(naive_us: float, zone: str) -> tuple[float, float]:
+    """Return the first and the second time at which a zone's clock shows a time, given as if it were UTC.
+
+    A clock that shows a nonexistent hour was not set forward.
+
+    >>> from datetime import UTC, datetime
+    >>> shown = (datetime(2026, 10, 25, 2, 30, tzinfo=UTC), datetime(2026, 3, 29, 2, 30, tzinfo=UTC))
+    >>> for at in shown:
+    ...     both = both_local(at.timestamp() * 1e6, "Europe/Berlin")
+    ...     print([f"{datetime.fromtimestamp(one / 1e6, UTC):%H:%M}" for one in both])
+    ['00:30', '01:30']
+    ['01:30', '01:30']
+    """
+    if zone == "UTC":
+        return naive_us, naive_us
+    shown = datetime.fromtimestamp(naive_us // 1_000_000, UTC).replace(tzinfo=ZoneInfo(zone))
+    first, second = (shown.replace(fold=fold).timestamp() * 1e6 for fold in (0, 1))
+    rest = naive_us % 1_000_000
+    return first + rest, max(first, second) + rest
 
 
 def conclusion(stamp: Any, settings: Settings) -> str:
-    """What was concluded of times from the first of them, for people; nothing if there was nothing to."""
+    """Describe what was concluded from the first time, for people; empty if nothing was."""
     if settings["unit"] or settings["pattern"]:
         return ""
     try:
         unit = unit_of(float(stamp))
     except (ValueError, TypeError):
+        local = isinstance(stamp, str) and read_microseconds(stamp) is not None and not has_offset(stamp)
+        if local and settings["zone"] == "UTC":
+            return "times without a zone are read as UTC; --set zone=Europe/Rome names another"
         return ""
     if not unit:
         return (

@@ -1,4 +1,4 @@
-"""How far moving things are from their routes: lines on the earth, by GTFS shapes, GeoJSON or CSV."""
+"""Distances of vehicles from their routes: lines on the earth, from GTFS shapes, GeoJSON or CSV."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 
 from ...operators.definition.stream import Stream
-from ...sketches.core.jit import lean
+from ...sketches.core.compilation.jit import lean
 
 _EARTH = 6_371_008.8
 """Metres, the mean radius."""
 _MOST = 500_000
-"""Segments of all routes."""
+"""The most segments of all routes together."""
 _SHAPES = ("shape_id", "shape_pt_lat", "shape_pt_lon", "shape_pt_sequence")
 _PLAIN = ("route", "latitude", "longitude")
 _FORMS = (
@@ -34,12 +34,12 @@ Line = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Routes:
-    """Lines by their names, the lines of each route, and a digest of all.
+    """Lines by name, the lines of each route, and a digest of all.
 
-    A line is its segments (n × 4: longitude and latitude of both ends, degrees). A segment is straight on a
-    map around the place that is compared with it. Of segments of up to 5 km, at latitudes of up to 65°, that
-    is within a metre or two of the shortest way between the ends; the earth is treated as a sphere, which is
-    wrong by 0.6 % of the distance at most.
+    A line is an array of segments (n × 4: longitude and latitude of both ends, degrees). A segment is
+    straight on a map centred on the compared place. For segments of up to 5 km, at latitudes of up to 65°,
+    this is within a metre or two of the shortest path between the ends; the earth is treated as a sphere,
+    which causes an error of at most 0.6 % of the distance.
     """
 
     lines: Mapping[str, np.ndarray]
@@ -53,7 +53,8 @@ class Routes:
         where: str,
         of_route: Mapping[str, Sequence[str]] | None = None,
     ) -> Routes:
-        """Of lines in one or several parts; each is a route of its own unless it is said which are.
+        """Make routes from lines in one or more parts; each line is its own route unless `of_route` says
+        which.
 
         Raises `ValueError` for a line that is not a segment.
         """
@@ -63,7 +64,7 @@ class Routes:
             ends = np.unique(np.array(pairs, np.float64).reshape(-1, 4), axis=0)
             if not len(ends):
                 raise ValueError(f"{where}: the line {name!r} has one point only; a line has two or more")
-            if not (np.abs(ends) <= (180.0, 90.0, 180.0, 90.0)).all():  # which NaN is not, either
+            if not (np.abs(ends) <= (180.0, 90.0, 180.0, 90.0)).all():  # also catches NaN
                 raise ValueError(
                     f"{where}: the line {name!r} has a point that is not on the earth; longitudes are from "
                     "-180 to 180, latitudes from -90 to 90, in degrees"
@@ -71,7 +72,7 @@ class Routes:
             segments[name] = ends
         routes = {name: (name,) for name in segments} if of_route is None else dict(sorted(of_route.items()))
         if not routes:
-            raise ValueError(f"{where}: there is no route in it; {_FORMS}")
+            raise ValueError(f"{where} has no route; {_FORMS}")
         if (many := sum(map(len, segments.values()))) > _MOST:
             raise ValueError(f"{where}: it has {many:,} segments; simplify its lines to {_MOST:,} at most")
         digest = hashlib.sha256(json.dumps([list(segments), list(routes.items())]).encode())
@@ -80,11 +81,11 @@ class Routes:
         return cls(segments, routes, digest.hexdigest()[:16])
 
     def segments(self, route: str) -> np.ndarray:
-        """Those of all lines of a route."""
+        """Return the segments of all lines of a route."""
         return np.concatenate([self.lines[line] for line in self.of_route[route]])
 
     def metres(self, longitude: np.ndarray, latitude: np.ndarray, routes: Sequence[str | None]) -> np.ndarray:
-        """The distance of each place from its route; NaN for a route that is not known."""
+        """Return the distance of each place from its route in metres; NaN for an unknown route."""
         metres = np.full(len(longitude), np.nan)
         rows: dict[str, list[int]] = {}
         for row, route in enumerate(routes):
@@ -95,12 +96,12 @@ class Routes:
         return metres
 
     def metres_from_any(self, longitude: np.ndarray, latitude: np.ndarray) -> np.ndarray:
-        """The distance of each place from the nearest of all lines."""
+        """Return the distance of each place from the nearest line in metres."""
         return nearest(longitude, latitude, np.concatenate(list(self.lines.values())))
 
 
 def nearest(longitude: np.ndarray, latitude: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """Metres from places to the nearest of some segments.
+    """Return the metres from places to the nearest segment.
 
     >>> equator = np.array([[8.0, 0.0, 9.0, 0.0]])
     >>> nearest(np.array([8.5, 9.0]), np.array([0.01, 0.0]), equator).round(2).tolist()
@@ -119,12 +120,12 @@ def _fill_nearest(longitude, latitude, segments, distances):
         best = np.inf
         for j in range(len(segments)):
             north1, north2 = segments[j, 1] - latitude[i], segments[j, 3] - latitude[i]
-            # No nearer than its nearer end is to the north or the south.
+            # A segment is no nearer than its nearer end in north-south direction.
             if north1 * north2 > 0:
                 apart = min(abs(north1), abs(north2)) * radian
                 if apart * apart >= best:
                     continue
-            # The second end is reckoned from the first, so that no segment goes around the earth.
+            # The second end is relative to the first, so that no segment goes around the earth.
             east1 = (segments[j, 0] - longitude[i] + 180.0) % 360.0 - 180.0
             east2 = east1 + (segments[j, 2] - segments[j, 0] + 180.0) % 360.0 - 180.0
             x1 = east1 * radian * math.cos((latitude[i] + north1 / 2) * radian)
@@ -139,9 +140,9 @@ def _fill_nearest(longitude, latitude, segments, distances):
 
 
 def with_distance(rows: Stream, routes: Routes, named: bool) -> Stream:
-    """Rows with `off_route`, metres from the route that is their `group`, or from any unless `named`.
+    """Add `off_route`, the metres from the route named by `group`, or from any route unless `named`.
 
-    Null without a place, and for a group that no route is named.
+    Null without a place, and for a group without a route.
     """
     function = partial(_measured, routes, routes.digest, named)
     return rows.map_batches(function, {**rows.columns, "off_route": pl.Float64()})
@@ -158,11 +159,10 @@ def _measured(routes: Routes, digest: str, named: bool, rows: pl.DataFrame) -> p
 
 
 def routes_in(path: str, group: str = "") -> Routes:
-    """The routes of a file.
+    """Read the routes of a file.
 
-    Of GTFS's shapes.txt, with its trips.txt beside it, the lines of a route or a trip are its shapes, if
-    `group` is ``route`` or ``trip``; else each shape is a route of its own. Raises `ValueError` for what
-    can't be read.
+    For GTFS's shapes.txt, with trips.txt beside it, the lines of a route or a trip are its shapes if `group`
+    is ``route`` or ``trip``; else each shape is its own route. Raises `ValueError` for unreadable files.
     """
     where, file = f"--set routes={path}", Path(path)
     try:
@@ -206,8 +206,8 @@ def _of_gtfs(path: Path, group: str, where: str) -> Routes:
     trips = path.with_name("trips.txt")
     if not trips.is_file():
         raise ValueError(
-            f"{where}: which {group} has which shape is said by trips.txt, which is not beside it; put it "
-            "there, both are in the same archive of GTFS"
+            f"{where}: trips.txt, which names the shape of each {group}, is missing; put it beside this "
+            "file, both are in the same GTFS archive"
         )
     by_route: dict[str, list[str]] = {}
     pairs = _read(trips).select(f"{group}_id", "shape_id").unique(maintain_order=True)
@@ -218,13 +218,13 @@ def _of_gtfs(path: Path, group: str, where: str) -> Routes:
 
 
 def _read(path: Path) -> pl.DataFrame:
-    """A CSV file as text."""
+    """Read a CSV file as text."""
     frame = pl.read_csv(path, infer_schema=False)
     return frame.rename({name: name.strip() for name in frame.columns})
 
 
 def _lines(rows: pl.DataFrame, name: str, latitude: str, longitude: str) -> Iterator[tuple[str, Line]]:
-    """The points of each name, in the order of rows; what is no number is not on the earth."""
+    """Return the points of each name, in row order; values that aren't numbers become invalid points."""
     given = rows.select(
         pl.col(name),
         *(pl.col(one).str.strip_chars().cast(pl.Float64, strict=False) for one in (longitude, latitude)),

@@ -1,6 +1,6 @@
-"""Vehicles of GTFS-realtime: a feed a message, in Protobuf, with the places of many of them.
+"""Vehicles of GTFS-realtime: each message is a feed in Protobuf with the positions of many vehicles.
 
-Readings are speeds in km/h, where a feed has them; a vehicle's group is its route.
+Readings are speeds in km/h, if a feed has them; a vehicle's group is its route.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "TripDescriptor": {"trip_id": (1, "string"), "route_id": (5, "string")},
     "VehicleDescriptor": {"id": (1, "string"), "label": (2, "string")},
 }
-"""What is read of a feed, with its numbers; other fields are left out."""
+"""The fields of a feed that are read, with their numbers."""
 
 _REPEATED = {"entity"}
 
@@ -42,7 +42,7 @@ USUAL = {
     "untimed": "vehicle",
     "map": "yes",
     "value_unit": "km/h",
-    **dict.fromkeys(("limit", "stuck", "jump", "deviation", "clock"), ""),
+    **dict.fromkeys(("limit", "stuck", "deviation", "clock"), ""),
 }
 """A vehicle's group is its `route`, its `trip`, or nothing. If a feed's header has no time, the feed gets the
 time of its latest `vehicle`, or Kafka's if no vehicle has one; with `receipt`, always Kafka's. Unlike a
@@ -62,7 +62,7 @@ def _feeds() -> Protobuf:
 
 
 def _time(untimed: str) -> pl.Expr:
-    """A feed's time: its header's, its latest vehicle's, or when it arrived."""
+    """Return a feed's time: its header's, its latest vehicle's, or its arrival."""
     stamps = [_instant(pl.col("stamp"))]
     if untimed == "vehicle":
         each = pl.element().struct.field("vehicle").struct.field("timestamp")
@@ -71,7 +71,7 @@ def _time(untimed: str) -> pl.Expr:
 
 
 def _instant(seconds: pl.Expr) -> pl.Expr:
-    """Seconds since 1970 as a time; null for 0, which stands for none."""
+    """Convert seconds since 1970 to a time; null for 0, which stands for none."""
     return (pl.when(seconds > 0).then(seconds).cast(pl.Int64) * 1_000_000).cast(_UTC)
 
 
@@ -126,7 +126,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """A feed begins with its header, and that with the version, in three characters."""
+    """Whether this is a feed: it begins with its header, which begins with the three-character version."""
     return head[:1] == b"\x0a" and head[2:4] == b"\x0a\x03" and head[4:7] in (b"1.0", b"2.0")
 
 

@@ -14,6 +14,7 @@ from ...operators.definition.deduplication import MANY
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
 from ...operators.rules.command import Command, command_of
+from ...operators.rules.late_readings import LateReadings
 from ...operators.rules.rule import Rule
 from ...operators.rules.toml_rules import KINDS, read_rules_by_part
 from ...operators.sketching.account import Account
@@ -24,20 +25,20 @@ from .largest import largest
 
 @dataclass(frozen=True)
 class Job:
-    """An app, the format its messages come in, its settings, and the rules of its parts."""
+    """An app, the format of its messages, its settings, and the rules of its parts."""
 
     app: App
     form: AppFormat
     settings: Mapping[str, str]
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     acts: bool = True
-    """Whether the commands of its rules are carried out."""
+    """Whether the commands of its rules are executed."""
     recorded: bool = False
-    """Whether it is a recording that nobody watches: readings are then waited for as long as `_RECORDED`."""
+    """Whether it is a recording read at full speed; then late readings are awaited for `_RECORDED`."""
     _made: list[tuple[Feed, dict[str, Stream]]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
-    """The streams of feeds, which a run, its page and its exact figures want alike."""
+    """The streams of feeds, shared by a run, its page and its exact results."""
 
     @classmethod
     def of(
@@ -48,7 +49,7 @@ class Job:
         rules: Path | None = None,
         recording: Path | None = None,
     ) -> Job:
-        """What to run. Raises `ValueError` for a format, a setting or a rule that the app can't have."""
+        """Make a job. Raises `ValueError` for a format, a setting or a rule that doesn't suit the app."""
         given, done = _without_commands(given or {})
         form = app.format(format, recording, given)
         settings = app.chosen(form, given)
@@ -65,9 +66,9 @@ class Job:
         return cls(app.with_units(settings), form, settings, _with_commands(by_part, done))
 
     def streams(self, feed: Feed) -> dict[str, Stream]:
-        """The stream of each part that has something to do, by its name.
+        """Return the stream of each part that has something to do, by name.
 
-        Raises `ValueError` for settings that the format, or counting events once, can't do with.
+        Raises `ValueError` for settings that don't suit the format, or deduplication.
         """
         for known, streams in self._made:
             if known == feed:
@@ -78,7 +79,7 @@ class Job:
         return dict(streams)
 
     def _of(self, part: AppPart, rows: Stream) -> Stream:
-        """The rows that a part looks at, without those of events that were delivered before."""
+        """Return a part's rows, without repeated events."""
         if part.of is not None:
             rows = rows.filter(part.of)
         if part.repeats or not self.app.event:
@@ -91,7 +92,7 @@ class Job:
         return rows.deduplicate(*self.app.event, last=int(choice)) if int(choice) else rows
 
     def _stream_of(self, part: AppPart, rows: Stream) -> Stream:
-        """The stream of a part, and for how long it waits for rows."""
+        """Return the stream of a part, and how long it waits for late rows."""
         stream = part.ask(rows)
         if part.keep_late:
             stream = replace(stream, keep_late=True)
@@ -103,13 +104,13 @@ class Job:
 
     @property
     def parts(self) -> list[AppPart]:
-        """The parts with rules, or with answers to show, in the end or on the page."""
+        """Return the parts with rules, or with answers to show at the end or on the page."""
         shown = {panel.part for panel in self.app.panels}
         parts = [part for part in self.app.parts if part.wanted(self.settings)]
         return [part for part in parts if part.shown or part.name in shown or self.rules.get(part.name)]
 
     def shown(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """The tables of the parts that are shown, of each no more than is."""
+        """Return the tables of the parts that are shown, limited to the rows that are shown."""
         parts = [part for part in self.parts if part.shown]
         return {
             part.name: tables[part.name] if part.most is None else largest(tables[part.name], *part.most)
@@ -117,21 +118,23 @@ class Job:
         }
 
     def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
-        """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
+        """Return a part's rules, if any, with outlets in addition to the app's own."""
         rules = self.rules.get(part.name, ())
         if not self.acts:
             rules = [replace(rule, command=None) for rule in rules]
         if not rules:
             return None
         outlets = [*to, *self.app.outlets(self.settings)]
-        # A recording waits so long for late readings that none is left to be corrected.
+        # A recording waits long enough for late readings that nothing has to be corrected.
         lateness = self.settings.get("lateness") or ("0s" if self.recorded else part.lateness)
-        return Alerting(list(rules), outlets, part.at, stale, self.app.name, lateness=lateness)
+        return Alerting(
+            list(rules), outlets, part.at, stale, self.app.name, lateness=lateness, cancels=part.cancels
+        )
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
 _RECORDED = "1d"
-"""A recording that is read at once can wait this long: no sensor's clock is further behind."""
+"""How long a recording read at full speed waits for late rows: no sensor's clock is further behind."""
 
 
 def _duration_us(setting: str, given: str) -> int:
@@ -142,7 +145,7 @@ def _duration_us(setting: str, given: str) -> int:
 
 
 def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The settings that are no commands, and the lines of those that are by their rule: begun, and over."""
+    """Split off the settings that are commands; return the others, and the commands' lines by rule."""
     others: dict[str, str] = {}
     lines: dict[str, list[str]] = {}
     for name, value in given.items():
@@ -158,7 +161,7 @@ def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[st
 def _with_usual_commands(
     by_part: Mapping[str, Sequence[Rule]], commands: Callable[[Rule], Sequence[Command]]
 ) -> dict[str, list[Rule]]:
-    """The rules of a file, those without a command with the app's own."""
+    """Return a file's rules, with the app's own commands for rules without any."""
     return {
         part: [rule if rule.commands else replace(rule, command=commands(rule)) for rule in rules]
         for part, rules in by_part.items()
@@ -168,13 +171,13 @@ def _with_usual_commands(
 def _with_commands(
     by_part: Mapping[str, Sequence[Rule]], lines: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Rule]]:
-    """The rules with the commands of `--set`. Raises `ValueError` for one of a rule that there isn't."""
+    """Return the rules with the commands of `--set`. Raises `ValueError` for an unknown rule."""
     names = [rule.name for rules in by_part.values() for rule in rules]
     commands = {}
     for rule, (fired, cleared) in lines.items():
         if rule not in names:
             raise ValueError(
-                f"--set {_COMMAND}{rule}: there is no such rule; there are {', '.join(names) or 'none'}"
+                f"--set {_COMMAND}{rule}: unknown rule; the rules are {', '.join(names) or 'none'}"
             )
         try:
             commands[rule] = command_of(fired, cleared)
@@ -190,13 +193,12 @@ def _with_commands(
 
 @dataclass(frozen=True)
 class Live:
-    """An app's job on a topic of somebody's, and the group or folder by which it resumes where it ended.
+    """An app's job on a live topic, and the group or folder by which it resumes where it ended.
 
-    `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
-    consumer's, as are `table`, the folder where it stores closed windows, and `keep`, how long. `stale` is
-    after how long without any message an alert fires, `to` where alerts go.
-    Raises `ValueError` for options that the engine doesn't have, and what the format raises for a live run
-    that could read nothing.
+    `state` is the folder of Spark's checkpoints and tables; `workers` and `metrics` are for the consumer, as
+    are `table`, the folder where it stores closed windows, and `keep`, how long. `stale` is the time without
+    any message after which an alert fires, `to` has the outlets of alerts. Raises `ValueError` for options
+    that the engine doesn't support, and what the format raises for a live run that couldn't read anything.
     """
 
     job: Job
@@ -224,40 +226,46 @@ class Live:
         if self.engine == "local" and self.state is not None:
             raise ValueError("--state is Spark's; the consumer keeps its state in Kafka")
         if self.engine == "spark" and self.state is None:
-            raise ValueError("a live run on Spark goes on from its checkpoints: name --state FOLDER")
+            raise ValueError("a live run on Spark resumes from its checkpoints: name --state FOLDER")
         if self.engine == "spark" and (self.metrics or self.workers > 1):
             raise ValueError("--metrics and --workers are the consumer's; on Spark leave them out")
         self.job.form.validate_live(self.job.settings)
 
 
 class RunView(Protocol):
-    """Who sees an app's run, such as its page."""
+    """An observer of an app's run, such as its page."""
 
     def take(self, part: str, table: pa.Table) -> None:
-        """Windows of a part that have closed."""
+        """Receive closed windows of a part."""
 
     def fill(self, part: str, table: pa.Table) -> None:
-        """All windows of a part that fill, as they are now."""
+        """Receive all open windows of a part in their current state."""
 
     def count(self, accounts: Mapping[str, Account]) -> None:
-        """What became of the messages so far, by part."""
+        """Receive the outcome of the messages so far, by part."""
+
+    def watch_late(self, readings: Callable[[], LateReadings]) -> None:
+        """Receive the function that returns how many readings were late so far."""
 
 
 class Going(Protocol):
-    """An app that runs on an engine."""
+    """An app running on an engine."""
 
     def account(self) -> Account:
-        """What became of the messages so far, by the part that has come the least far."""
+        """Return the outcome of the messages so far, for the part with the least progress."""
 
     def wait(self) -> None:
-        """Return when it has ended or its end was requested: by a return or by `KeyboardInterrupt`."""
+        """Wait until the app has ended or its end was requested, possibly by `KeyboardInterrupt`."""
 
     def stop(self) -> Account:
-        """End it in order; gives its last account."""
+        """End the app cleanly; return its last account."""
+
+    def late_readings(self) -> LateReadings:
+        """Return how many readings were late, for parts whose rules evaluate readings."""
 
 
 def least(accounts: Sequence[Account]) -> Account:
-    """The account of the part that has read the least.
+    """Return the account of the part that has read the least.
 
     >>> least([Account(read=3, counted=3), Account(read=2, counted=2)]).read
     2

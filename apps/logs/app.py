@@ -23,7 +23,7 @@ from .silence import Silence
 from .web_requests import LOGIN_PATHS
 
 _DELAY = "1m"
-"""Servers write a request down when it ends, with the time at which it began."""
+"""The delay for late rows: servers log a request when it ends, with the time when it began."""
 
 
 def _traffic(rows: Stream) -> Stream:
@@ -57,7 +57,7 @@ def _days(rows: Stream) -> Stream:
 
 
 def _logins(rows: Stream) -> Stream:
-    """Refused logins by address, connection and their own time. Other records only say that time goes on."""
+    """Return refused logins by address, connection and time. Other records only advance time."""
     refused, sign = pl.col("refused"), pl.col("sign").fill_null("")
     wanted = refused > 0
     if "accepted" in rows.columns:
@@ -75,7 +75,7 @@ def _logins(rows: Stream) -> Stream:
 
 
 def _clients(rows: Stream) -> Stream:
-    """What the refused logins and missing paths of an address are about, within an hour."""
+    """Return what the refused logins and missing paths of an address are about, within an hour."""
     refused, missing, keys = _troubles(rows)
     unknown = refused & (pl.col("sign") == "announced")
     columns = {
@@ -90,16 +90,17 @@ def _clients(rows: Stream) -> Stream:
 
 
 def _day_of_clients(rows: Stream) -> Stream:
-    """On how many connections a day an address was refused; without connections, in how many seconds.
+    """Count the connections per day on which an address was refused; without connections, the seconds.
 
-    A 401 for a request without a name is how a server asks for one, unless the path takes passwords itself.
+    A 401 for a request without a user name only requests credentials, unless the path itself accepts
+    passwords.
     """
     refused, _, keys = _troubles(rows)
     connection = pl.col("connection")
     if "challenged" in rows.columns:
         challenged = pl.col("challenged").fill_null(0) > 0
         refused &= ~challenged | pl.col("operation").str.contains(LOGIN_PATHS).fill_null(False)
-        # The connection of a challenge is its path.
+        # For a challenge, the path serves as connection.
         connection = pl.when(~challenged).then(connection)
     visit = pl.coalesce(connection, pl.col("at").dt.truncate("1s").cast(pl.String))
     by_address = rows.with_columns(visit=pl.when(refused).then(visit), **keys).group_by("address")
@@ -107,7 +108,7 @@ def _day_of_clients(rows: Stream) -> Stream:
 
 
 def _accounts(rows: Stream) -> Stream:
-    """From how many addresses a user's logins were refused, within an hour."""
+    """Count the addresses from which a user's logins were refused, within an hour."""
     refused, _, _ = _troubles(rows)
     refused &= pl.col("user").is_not_null()
     by_user = rows.with_columns(
@@ -117,7 +118,7 @@ def _accounts(rows: Stream) -> Stream:
 
 
 def _troubles(rows: Stream) -> tuple[pl.Expr, pl.Expr, dict[str, pl.Expr]]:
-    """Which rows are refused logins, which are missing paths, and their key; the others only advance time."""
+    """Mark rows as refused logins or missing paths, with their key; other rows only advance time."""
     named = pl.col("address").is_not_null()
     refused, missing = named & (pl.col("refused") > 0), named & (pl.col("missing") > 0)
     return refused, missing, {"address": pl.when(refused | missing).then("address")}
@@ -179,7 +180,8 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _limits(settings: Settings, *limits: tuple[str, str, str]) -> Sequence[Rule]:
-    """Rules by name, the setting of their limit, and their value; one without a limit is off."""
+    """Return rules from names, the settings of their limits, and their values; a rule without a limit is
+    off."""
     return [
         Threshold(name, kind=name, value=value, at_least=number(settings, setting), absent=0)
         for name, setting, value in limits
@@ -244,7 +246,7 @@ APP = App(
     },
     panels=(
         LinesPanel("Records in 5 minutes", "traffic", "records", by="host", unit="records"),
-        LinesPanel("Share that failed", "traffic", "failures", to="records", by="host"),
+        LinesPanel("Share of failures", "traffic", "failures", to="records", by="host"),
         NumberPanel("Records", "traffic", "records", unit="records"),
         NumberPanel("Failed", "traffic", "failures", to="records"),
         NumberPanel("Visitors", "traffic", "visitors", unit="visitors"),

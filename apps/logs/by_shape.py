@@ -1,7 +1,7 @@
-"""Lines of several programs in one topic or file, each read by the format that its shape says.
+"""Lines of several programs in one topic or file, each read by the format that its shape indicates.
 
-Lines of a container's runtime are unpacked first: the runtime has the time, the program wrote the rest.
-Formats read a line by themselves; a line that its format can't read is refused, and so is a line of no shape.
+Lines of a container runtime are unpacked first: the runtime adds the time, the program wrote the rest. A line
+that its format can't read is refused, and so is a line with no known shape.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SHAPES: tuple[tuple[str, AppFormat], ...] = (
     (_CLF, ACCESS),
     (r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [0-9A-Fa-f.:]+ [A-Z]+ /\S* ", W3C),
 )
-"""What lines of a format look like; the first that fits counts. Others are syslog or a program's layout."""
+"""The shapes of formats' lines; the first match wins. Other lines are syslog or a program's layout."""
 
 _PARTIAL = "a part of a longer line (CRI's P): let the shipper join them"
 _NAMED = (
@@ -79,12 +79,13 @@ _NAMED = (
     (r"^\s*(?:- )?<Event[ >]", "Windows' event in XML: let the shipper send JSON"),
     (r"^#", "a header, not a record"),
 )
-"""Shapes that are known and not read, with what to do."""
+"""Known shapes that are not supported, with what to do."""
 
 
 @dataclass(frozen=True)
 class LinesByShape:
-    """A `Decoder` of lines of any of `SHAPES`, of syslog, and of programs' layouts, also out of containers.
+    """A `Decoder` of lines with any of `SHAPES`, of syslog, and of programs' layouts, including containers'
+    lines.
 
     >>> lines = [
     ...     b'{"log":"10.0.0.9:4 [06/Feb/2026:12:14:14.6] in b/s 1/0/3/6/9 200 2 - - -- 1/1/1/1/0 0/0\\\\n",'
@@ -110,7 +111,7 @@ class LinesByShape:
         return {"time": _UTC, **COLUMNS, **answers}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         packed = _unpacked(texts)
         texts, contained = packed["text"], packed["time"].is_not_null()
@@ -121,7 +122,7 @@ class LinesByShape:
         for pattern, what in _NAMED:
             lines.refuse(texts.str.contains(pattern), what)
         for pattern, form in SHAPES:
-            # What others have as well is theirs if it isn't this; a runtime has a time for what has none.
+            # Ambiguous lines belong to another format if this one doesn't fit; a runtime adds missing times.
             sure = ~contained if form not in (W3C, HAPROXY) else ~every
             lines.read(form, lines.texts.str.contains(f"(?s){pattern}"), sure)
         lines.parts.append(_bare(lines.texts, packed, lines.take(contained & ~_is_timed(texts)), self.schema))
@@ -133,14 +134,14 @@ class LinesByShape:
         frame = pl.concat([part for part in lines.parts if part.height] or lines.parts[:1]).sort("row")
         numbers = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.UInt32, eager=True)})
         whole = numbers.join(frame, on="row", how="left", maintain_order="left").drop("row")
-        # The runtime's time has a zone; a program's may have none.
+        # The runtime's time has a zone; a program's may not.
         time = packed["time"].zip_with(contained, whole["time"])
         return refusing(whole.with_columns(time=time, at=time), rows, refused)
 
 
 @dataclass
 class _Lines:
-    """The lines of a batch: those that are `left` to be read, and the rows and refusals of the others."""
+    """The lines of a batch: unread lines, `left`, and the rows and refusals of the others."""
 
     texts: pl.Series
     stamps: np.ndarray
@@ -154,18 +155,19 @@ class _Lines:
         self.left = self.texts.is_not_null()
 
     def take(self, here: pl.Series) -> pl.Series:
-        """Which lines are left of some; they are no longer."""
+        """Return which of some lines are unread, and mark them as read."""
         taken = self.left & here.fill_null(False)
         self.left &= ~taken
         return taken
 
     def refuse(self, here: pl.Series, what: str) -> None:
-        """Refuse those that are left of some lines."""
+        """Refuse the unread lines among some lines."""
         for at in self.take(here).arg_true().to_list():
             self.refused[at] = Reason(what, f"{what}: {self.texts[at][:_SHOWN]!r}")
 
     def read(self, form: AppFormat, here: pl.Series, sure: pl.Series) -> None:
-        """Read those that are left of some lines by a format; of others only the `sure` ones are refused."""
+        """Read unread lines among some lines by a format; of unreadable ones, only `sure` ones are
+        refused."""
         at = (self.left & here.fill_null(False)).arg_true().to_numpy()
         if not len(at):
             return
@@ -178,7 +180,7 @@ class _Lines:
 
 
 def _unpacked(texts: pl.Series) -> pl.DataFrame:
-    """Lines as programs wrote them, the times at which a runtime got them, and which are parts."""
+    """Return lines as programs wrote them, the runtime's times, and which lines are partial."""
     docker = texts.str.contains(f"(?s){_DOCKER}")
     of_docker = texts.set(~docker, None)
     log = of_docker.str.json_path_match("$.log").str.strip_chars_end("\r\n")
@@ -191,19 +193,19 @@ def _unpacked(texts: pl.Series) -> pl.DataFrame:
 
 
 def _without_head(texts: pl.Series) -> pl.Series:
-    """Lines of web servers without the head that syslog put before them; others as they are."""
+    """Remove the syslog header before web servers' lines; return other lines unchanged."""
     inner = texts.str.extract(f"(?s){_IN_SYSLOG}")
     of_server = inner.is_not_null() & inner.str.contains(rf"{_CLF}|^\s*\{{")
     return inner.zip_with(of_server.fill_null(False), texts)
 
 
 def _is_timed(texts: pl.Series) -> pl.Series:
-    """Whether lines begin with something that may be a time."""
+    """Whether lines begin with a possible time."""
     return texts.str.contains(r"^[<\[]?\d|^\[?[A-Z][a-z]{2} |^@[0-9a-f]{24} ")
 
 
 def _is_of_layout(texts: pl.Series) -> pl.Series:
-    """Whether lines that syslog would read as well are surely of a program's layout."""
+    """Whether lines that syslog could read as well certainly have a program's layout."""
     both = texts.str.contains(r"^\d{4}-\d\d-\d\dT").fill_null(False)
     if not both.any():
         return both
@@ -225,17 +227,17 @@ def _read(
     stamps: np.ndarray,
     schema: Mapping[str, Any],
 ) -> tuple[pl.DataFrame, dict[int, str]]:
-    """The rows of the lines at some places that a format reads, and why it refuses others of them."""
+    """Read lines by a format; return the rows, and why other lines are refused."""
     stream = _stream(form.name, tuple(sorted(settings.items())))
     values = [text.encode() for text in texts.gather(at)]
-    decoded = stream.kafka_source.value.decode(Messages.of(values, timestamps=stamps[at].tolist()))
+    decoded = stream.reading.kafka_source.value.decode(Messages.of(values, timestamps=stamps[at].tolist()))
     places = at if decoded.rows is None else at[decoded.rows]
     frame = decoded.frame.with_columns(__row=pl.Series(places, dtype=pl.UInt32))
     assert stream.time is not None
     time = in_utc(frame.select(stream.time).to_series()).cast(_UTC)
     lazy = frame.with_columns(__time=time).lazy()
     for step in stream.steps:
-        # Rows of a connection are looked at once all are there (`of_connections`).
+        # Rows of a connection are processed when all are there (`of_connections`).
         if isinstance(step, FillForward):
             break
         lazy = step.apply(lazy, ("__row", "__time"))
@@ -254,7 +256,7 @@ def _read(
 
 
 def _bare(texts: pl.Series, packed: pl.DataFrame, here: pl.Series, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """Lines out of containers that have no time themselves: their level, what they say, and logins in it."""
+    """Read containers' lines without a time of their own: their level, message, and logins."""
     at = here.fill_null(False).arg_true()
     text = texts.gather(at)
     logins = find_logins(pl.repeat("", len(text), dtype=pl.String, eager=True), text)
@@ -301,7 +303,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Whether most lines are out of containers."""
+    """Whether most lines come from containers."""
     lines = first_lines(head)
     texts = pl.Series([line.decode(errors="replace") for line in lines], dtype=pl.String)
     packed = _unpacked(texts) if len(texts) else None

@@ -1,4 +1,4 @@
-"""A host that says nothing, although it usually does."""
+"""A rule about hosts that are silent although they usually log."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from ...operators.rules.alert import Alert
 from ...operators.rules.row import Row
-from ...operators.rules.rule import Rule, RuleState, _text
+from ...operators.rules.rule import Rule, RuleState, key_text
 from ...operators.rules.value_with_bounds import Figure
 from ...operators.windows.durations import Duration, duration_text
 
 _FADES = 0.98
-"""What is left of the longest gap with each further window: after some 100 windows it is another rhythm."""
+"""The decay of the longest gap per window: after about 100 windows, a new rhythm applies."""
 
 
 @dataclass(frozen=True)
 class Silence(Rule):
-    """A key that had rows has none for `longer`, and for `times` as long as it ever paused lately.
+    """A key has had no rows for `longer`, and for `times` its longest recent pause.
 
-    A host that logs every minute is silent after `longer`; one that logs at night only isn't silent by day.
-    A key is judged once it had rows in `warm` windows, and forgotten `forget` after its last one. Fired when
-    it has been silent for so long, cleared with its next row.
+    A host that logs every minute is silent after `longer`; one that only logs at night isn't silent by day. A
+    key is judged after rows in `warm` windows, and forgotten `forget` after its last row. It fires when the
+    key has been silent for that long, and clears with its next row.
 
     >>> rule, minute = Silence("silence", longer="10m", warm=3), 60_000_000
     >>> state, alerts = rule.begin(), []
@@ -56,7 +56,7 @@ class Silence(Rule):
         """See `Rule`."""
         yield from self.advance(state, start_us, step_us)
         for row in self.concerned(rows):
-            key = _text(list(row.key.values()))
+            key = key_text(list(row.key.values()))
             kept = state["keys"].setdefault(key, {"last": row.start_us, "windows": 0, "pause": 0})
             if kept.pop("on", None) is not None:
                 pause = row.start_us - kept["last"]
@@ -88,7 +88,7 @@ class Silence(Rule):
         return self._duration("longer") / 1e6
 
     def _due(self, kept: dict[str, Any]) -> int:
-        """When a key is to be looked at, if nothing comes of it until then."""
+        """Return when to evaluate a key if it has no rows until then."""
         if "on" in kept or kept["windows"] < self.warm:
             return int(kept["last"]) + self._duration("forget")
         return int(kept["last"]) + max(self._duration("longer"), int(self.times * kept["pause"]))

@@ -1,4 +1,4 @@
-"""Follows an alerts topic into `AlertLog`s, in a thread of its own, for as long as they are served."""
+"""Follow an alerts topic into `AlertLog`s, in a separate thread, for as long as they are served."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _END_SECONDS = 15.0
 
 
 class AlertFollower:
-    """Reads the topic that `AlertsToKafka` writes, what was committed in it, without joining a group.
+    """Reads committed messages of the topic that `AlertsToKafka` writes, without joining a group.
 
-    While it can't be read, or isn't there yet, the logs are stale and say why. What isn't an alert in it is
-    left out, and a warning says so once.
+    While it can't be read, or doesn't exist yet, the logs are stale and say why. Messages that aren't alerts
+    are left out, and a warning says so once.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], logs: Sequence[AlertLog]) -> None:
@@ -43,7 +43,7 @@ class AlertFollower:
         self._thread.start()
 
     def close(self) -> None:
-        """End it."""
+        """Stop following."""
         self._stop.set()
         self._thread.join(_END_SECONDS)
 
@@ -60,7 +60,7 @@ class AlertFollower:
         inputs = [Input(self._topic, p) for p in range(partitions_of(client, self._topic, _SECONDS))]
         begins = {w.partition: at for w, at in begin_offsets(client, inputs, _SECONDS).items()}
         ends = {w.partition: at for w, at in end_offsets(client, inputs, _SECONDS).items()}
-        # From the first one on: an event that still lasts may have begun at any time.
+        # From the first message on, because an event that still lasts may have begun at any time.
         starts = {p: max(begin, min(self._reached.get(p, begin), ends[p])) for p, begin in begins.items()}
         consumer = reader(self._config, "streamgauge-page")
         try:
@@ -78,7 +78,7 @@ class AlertFollower:
             error, partition, offset = message.error(), message.partition(), message.offset()
             if error is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    self._reached.clear()  # it was deleted behind us: what is left is read again
+                    self._reached.clear()  # offsets were deleted meanwhile: read the remaining messages again
                     raise KafkaException(error)
                 if not passing(error) and error.code() != KafkaError._PARTITION_EOF:
                     raise refused(error, "read the alerts", topic=self._topic)
@@ -96,7 +96,7 @@ class AlertFollower:
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             if not self._strange:
                 log.warning(
-                    "%s[%s] at offset %s is not an alert (%s); what isn't one there is left out",
+                    "%s[%s] at offset %s is not an alert (%s); such messages are skipped",
                     self._topic,
                     message.partition(),
                     message.offset(),
@@ -111,9 +111,9 @@ class AlertFollower:
 
 
 def alert_of(value: bytes) -> Alert:
-    """The alert of a message. Raises `ValueError`, `KeyError` or `TypeError` for what none of ours can be.
+    """Parse an alert. Raises `ValueError`, `KeyError` or `TypeError` for messages that aren't our alerts.
 
-    Any program may write to a topic: one message must not break every answer that would hold it.
+    Any program may write to a topic: one message must not break every response that would contain it.
 
     >>> alert_of(b'{"rule": 5}')
     Traceback (most recent call last):

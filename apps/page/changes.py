@@ -1,6 +1,6 @@
-"""One stream of events for all pages of a browser: which tables changed, how far they are, new alerts.
+"""One stream of events for all pages of a browser: changed tables, their progress, new alerts.
 
-A page then requests again what it shows. So they need one connection, however many panels and tabs there are.
+A page then requests its contents again. So one connection is enough, however many panels and tabs there are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INTERVAL = 1.0
 
 
 class PageChanges(EventStream):
-    """The present state of apps' tables and alerts, and again after each change, once a second at most."""
+    """The current state of apps' tables and alerts, and again after each change, at most once per second."""
 
     def __init__(self, service: Service, apps: Sequence[ServedApp], last: str | None) -> None:
         super().__init__(service, _INTERVAL, last)
@@ -44,20 +44,23 @@ class PageChanges(EventStream):
         return end
 
     async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
-        """The state now."""
+        """Return the current state."""
         return "state", {"apps": {one.app.name: state_of(self._service, one) for one in self._apps}}, ()
 
 
 def served_tables(service: Service, served: ServedApp) -> dict[str, ServedTable]:
-    """The tables of an app's parts, by the part's name."""
+    """Return the tables of an app's parts, by the part's name."""
     return {part: service.tables[table] for part, table in served.tables.items() if table in service.tables}
 
 
 def state_of(service: Service, served: ServedApp) -> dict[str, Any]:
-    """How far each part's table is, what became of its messages, and how many alerts there were."""
+    """Return the progress of each part's table, the outcome of its messages, the number of alerts, and the
+    sentences about late readings.
+    """
     log = served.alerts
     return {
         "parts": {part: _standing(table) for part, table in served_tables(service, served).items()},
+        "late": served.late().sentences(),
         "alerts": None if log is None else {"number": log.number, "stale": log.stale},
     }
 

@@ -1,4 +1,4 @@
-"""A page beside runs of apps: the windows and alerts that they give, in this process's memory."""
+"""A page for runs of apps in the same process, with their windows and alerts in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ...operators.consumer.log.messages import log_group
 from ...operators.definition.stream import Stream
+from ...operators.rules.late_readings import LateReadings
 from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.windows.window import EARLIEST
@@ -28,9 +29,9 @@ _FOR_EVER_US = 2**61
 
 
 class WindowsTable:
-    """A table of the windows that it was given; one that is emitted again takes the place of the first.
+    """A table of emitted windows; a window that is emitted again replaces the earlier one.
 
-    Those that fill are all given at a time, and take the place of all that filled before.
+    Open windows always come all together, and replace all earlier open windows.
     """
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
@@ -43,11 +44,11 @@ class WindowsTable:
         self._watchers = Watchers()
 
     def add(self, table: pa.Table) -> None:
-        """Take in windows that have closed, from any thread."""
+        """Add closed windows, from any thread."""
         self._add(table, filling=False)
 
     def fill(self, table: pa.Table) -> None:
-        """Take in all windows that fill, from any thread."""
+        """Replace all open windows, from any thread."""
         self._add(table, filling=True)
 
     def _add(self, table: pa.Table, filling: bool) -> None:
@@ -62,7 +63,7 @@ class WindowsTable:
         self._watchers.changed()
 
     def count(self, account: Account) -> None:
-        """Note what became of the messages so far."""
+        """Store the outcome of the messages so far."""
         if account != self._account:
             self._account = account
             self._watchers.changed()
@@ -92,15 +93,15 @@ class WindowsTable:
 class ShownRun:
     """The windows and, as an outlet, the alerts of an app's run in this process.
 
-    Windows are those that `take` is given as they close, `fill` as they fill. With the `feed` that a consumer
-    reads, in the group that is named as its topic, they come from the run's table topics: open ones and the
-    account, too.
+    `take` gets windows when they close, `fill` open ones. With the `feed` of a consumer, in the group named
+    like its topic, windows come from the run's table topics, including open ones and the account.
     """
 
     def __init__(self, job: Job, streams: Mapping[str, Stream], feed: Feed | None = None) -> None:
         self.alerts = log_of(job.app, job.rules)
         names = {part: f"{job.app.name}-{part}" for part in streams}
-        self.app = ServedApp(job.app, names, job.rules, self.alerts)
+        self._late: Callable[[], LateReadings] = LateReadings
+        self.app = ServedApp(job.app, names, job.rules, self.alerts, lambda: self._late())
         self._tables: dict[str, WindowsTable] = {}
         self._followers: list[TableFollower] = []
         self.tables: dict[str, ServedTable] = {}
@@ -114,31 +115,35 @@ class ShownRun:
                 self._followers.append(TableFollower(group, settings, followed))
 
     def take(self, part: str, table: pa.Table) -> None:
-        """Windows of a part that have closed."""
+        """Add closed windows of a part."""
         if part in self._tables:
             self._tables[part].add(table)
 
     def fill(self, part: str, table: pa.Table) -> None:
-        """All windows of a part that fill."""
+        """Replace all open windows of a part."""
         if part in self._tables:
             self._tables[part].fill(table)
 
     def count(self, accounts: Mapping[str, Account]) -> None:
-        """What became of the messages so far, by part."""
+        """Store the outcome of the messages so far, by part."""
         for part, account in accounts.items():
             if part in self._tables:
                 self._tables[part].count(account)
 
+    def watch_late(self, readings: Callable[[], LateReadings]) -> None:
+        """See `RunView`."""
+        self._late = readings
+
     def close(self) -> None:
-        """Follow it no more."""
+        """Stop following the run."""
         for follower in self._followers:
             follower.close()
 
 
 class PageBeside:
-    """Serves the page of runs in this process, each of another app.
+    """Serves the page of runs in this process, one for each app.
 
-    Raises `ServerError` if the port can't be had.
+    Raises `ServerError` if the port is unavailable.
     """
 
     def __init__(self, runs: Sequence[ShownRun], port: int) -> None:
@@ -154,11 +159,11 @@ class PageBeside:
         return f"{self._server.url}/"
 
     def wait(self) -> None:
-        """Come back when it was stopped."""
+        """Wait until the page is stopped."""
         self._thread.join()
 
     def stop(self) -> None:
-        """End it in order."""
+        """End the page cleanly."""
         self._server.stop()
         self._thread.join()
         for run in self._runs:

@@ -1,14 +1,15 @@
-"""An app as a page shows it: its panels, the tables that they ask, its rules, and what fired."""
+"""An app as shown by a page: its panels, their tables, its rules, and its alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...operators.rules.kinds.absence import Absence, Flatline
 from ...operators.rules.kinds.threshold import Ratio, Threshold
+from ...operators.rules.late_readings import LateReadings
 from ...operators.rules.rule import LimitRule, Rule
 from ..app import App, Settings
 from ..jobs.job import Job
@@ -20,14 +21,16 @@ from .alert_log import AlertLog
 class ServedApp:
     """An app, the served table of each of its parts, its rules, and its alerts.
 
-    `rules` are those of each part, from which pages know limits; a page without them shows the alerts' own.
-    `zone` is the time zone whose days its windows are: pages write times there until another one is chosen.
+    `rules` has each part's rules, from which pages get limits; without rules, a page shows the alerts' own
+    limits. `late` returns how many readings were late so far, for a run in this process. `zone` is the time
+    zone of its daily windows: pages show times there until another zone is chosen.
     """
 
     app: App
     tables: Mapping[str, str]
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     alerts: AlertLog | None = None
+    late: Callable[[], LateReadings] = LateReadings
     zone: str | None = None
 
     @classmethod
@@ -39,10 +42,10 @@ class ServedApp:
         rules: Path | None = None,
         format: str | None = None,
     ) -> ServedApp:
-        """The app as `streamgauge run` runs it with these options: its parts and its rules (`Job.of`).
+        """Make the app as `streamgauge run` runs it with these options: its parts and its rules (`Job.of`).
 
         Parts that such a run doesn't have are left out. Raises `ValueError` for a format, a setting or a rule
-        that the app can't have.
+        that doesn't suit the app.
         """
         job = Job.of(app, format, given, rules)
         runs = [part.name for part in job.parts]
@@ -50,7 +53,7 @@ class ServedApp:
         return cls(job.app, own, job.rules, log_of(app, job.rules))
 
     def described(self) -> dict[str, Any]:
-        """All that a page needs to ask and to draw, as plain JSON."""
+        """Return everything that a page needs for its requests and drawings, as plain JSON."""
         parts = {
             part.name: {"table": self.tables[part.name], "at": part.at}
             for part in self.app.parts
@@ -77,7 +80,7 @@ class ServedApp:
 
 
 def tables_of(app: App, group: str) -> dict[str, str]:
-    """The group whose table topic each part of an app has, which runs live as this group.
+    """Return the group of each part's table topic, for an app that runs live as this group.
 
     >>> from ..registry import app_of
     >>> tables_of(app_of("iot"), "iot-sensors")["days"]
@@ -87,14 +90,14 @@ def tables_of(app: App, group: str) -> dict[str, str]:
 
 
 def log_of(app: App, rules: Mapping[str, Sequence[Rule]]) -> AlertLog:
-    """An empty log for what these rules of an app will report."""
+    """Return an empty log for the alerts of these rules of an app."""
     return AlertLog(
         app.name, {rule.name for part_rules in rules.values() for rule in part_rules if rule.over_at_once}
     )
 
 
 def _held(rule: Rule, panel: LinesPanel) -> bool:
-    """Whether a rule holds what the panel draws against its limit as it is, not what has become of it."""
+    """Whether a rule compares the panel's plain value with its limit, and not a derived value."""
     if not isinstance(rule, LimitRule) or not _is_plain(rule):
         return False
     share = panel.to if panel.against == "share" else None
@@ -112,10 +115,10 @@ def _limit(rule: Rule) -> dict[str, Any]:
 
 
 def _rule(rule: Rule, part: str) -> dict[str, Any]:
-    """A rule's name and part, what it is about, and whether each of its events ends immediately.
+    """Describe a rule: its name, part and subject, and whether each of its events ends immediately.
 
-    For a rule with a limit also the value it checks, so that a page can draw it, with the total that the
-    value is a share of, whether the limit applies to that value, and the unit of the figures in its alerts.
+    A rule with a limit also has the checked value, so that a page can draw it, with the total of which the
+    value is a share, whether the limit applies to that value, and the unit of the values in its alerts.
     """
     kind = rule.kind or type(rule).__name__.lower()
     result: dict[str, Any] = {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}

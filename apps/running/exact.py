@@ -1,8 +1,8 @@
-"""The exact figures beside the estimates of a replay.
+"""Exact results to compare with the estimates of a replay.
 
-They come from the same messages, decoded and cut into windows as the stream says, but with nothing else than
-counts: of every different value, in every window and group. It needs memory for each of them; that is what
-sketches are for. So it holds decoding and windows for right, which other tests prove, and no sketch.
+They are computed from the same messages, decoded and windowed like the stream, but only with counts: of every
+different value, in every window and group. This needs memory for each value, which sketches avoid. So it
+relies on decoding and windows, which other tests verify, but not on sketches.
 """
 
 from __future__ import annotations
@@ -39,32 +39,31 @@ _VALUE = "exact_value"
 _AT_A_TIME = 20_000
 _CHECKED = ("distinct", "distinct_set", "top_k", "quantiles", "kll_quantiles")
 _STD_DEVS = 3
-"""Bounds of `distinct` hold in 99.7 % of all windows, so that few of many windows are outside by chance."""
+"""Bounds of `distinct` hold in 99.7 % of all windows, so that few of many windows fail by chance."""
 
 Counts = Mapping[tuple[Any, ...], Mapping[Any, int]]
-"""How often each value was there, by window and keys."""
+"""How often each value occurred, by window and keys."""
 
 
 def with_exact(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The answers of a table, each estimate with its bounds, the `exact` figure and whether it is `inside`.
+    """Return a table's answers, each estimate with its bounds, the `exact` result and whether it is `inside`.
 
-    Estimates whose exact figure isn't computed (samples, and those of sessions and sliding windows) stand as
-    they are.
+    Samples, and all estimates of sessions and sliding windows, have no exact result and are unchanged.
     """
     return compared(table, exact_counts(stream, table, messages))
 
 
 def exact_counts(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> dict[str, Counts]:
-    """For each estimate of a table that can be checked, how often each of the values was there."""
+    """Return, for each estimate of a table that can be checked, how often each value occurred."""
     return exact_counts_together({"": stream}, {"": table}, messages)[""]
 
 
 def exact_counts_together(
     streams: Mapping[str, Stream], tables: Mapping[str, pa.Table], messages: Iterable[Message]
 ) -> dict[str, dict[str, Counts]]:
-    """What `exact_counts` gives for each of the tables, by name; their streams read one topic.
+    """Compute `exact_counts` for each of the tables, by name, whose streams read one topic.
 
-    A message is decoded once for all that read it alike.
+    A message is decoded once for all streams with the same decoder.
     """
     groups = {name: WindowGroups.of_table(table).answers([]) for name, table in tables.items()}
     testers = {
@@ -83,7 +82,7 @@ def exact_counts_together(
 
 
 def compared(table: pa.Table, counts: Mapping[str, Counts]) -> list[dict[str, Any]]:
-    """The answers of a table beside what exact counts give."""
+    """Return the answers of a table beside the exact results."""
     frame, aggregates = query(table), aggregates_of(table.schema)
     if "distinct" in {one.name for one in aggregates.values()}:
         frame = frame.with_columns(
@@ -99,10 +98,7 @@ def compared(table: pa.Table, counts: Mapping[str, Counts]) -> list[dict[str, An
 
 
 def in_all(table: pa.Table, counts: Mapping[str, Counts]) -> tuple[pa.Table, dict[str, Counts]]:
-    """All windows of a table, which lie side by side, as one from the first's start to the last's end.
-
-    The counts are those of all of them, too.
-    """
+    """Merge all windows of a table, which are adjacent, into one, and their counts as well."""
     if not table.num_rows:
         return table, {}
     starts, ends = edges(table)
@@ -137,7 +133,7 @@ def _wider(aggregate: Aggregate, name: str, table: pa.Table) -> pl.Series:
 
 
 def _counting(stream: Stream, aggregate: Aggregate) -> StreamTester:
-    """What counts each value that an aggregate of a stream sees."""
+    """Return a tester that counts each value of an aggregate of a stream."""
     assert aggregate.column is not None
     rows = replace(stream, window=None, keys=(), aggregates={})
     rows = rows.with_columns(**{_VALUE: pl.col(aggregate.column)})
@@ -154,11 +150,11 @@ def _counting(stream: Stream, aggregate: Aggregate) -> StreamTester:
 
 
 def feed_testers(testers: Sequence[StreamTester], messages: Iterable[Message]) -> None:
-    """Let testers receive messages of their one topic."""
+    """Feed messages of a topic to testers."""
     sources: dict[str, KafkaSource] = {}
     readers: dict[str, list[StreamTester]] = {}
     for tester in testers:
-        source = tester.stream.kafka_source
+        source = tester.stream.reading.kafka_source
         definition = json.dumps(source.definition(), sort_keys=True)
         sources.setdefault(definition, source)
         readers.setdefault(definition, []).append(tester)
@@ -168,7 +164,7 @@ def feed_testers(testers: Sequence[StreamTester], messages: Iterable[Message]) -
         batch = Messages.of(
             [message.value for message in some],
             [message.key for message in some],
-            topic=testers[0].stream.kafka_source.topic,
+            topic=testers[0].stream.reading.kafka_source.topic,
             first_offset=offset,
             timestamps=[now if message.sent_ms is None else message.sent_ms for message in some],
         )
@@ -180,9 +176,9 @@ def feed_testers(testers: Sequence[StreamTester], messages: Iterable[Message]) -
 
 
 def _counts(tester: StreamTester, groups: pl.DataFrame) -> Counts:
-    """How often a tester saw each value in these windows and groups."""
+    """Return how often a tester saw each value in these windows and groups."""
     counts: dict[tuple[Any, ...], dict[Any, int]] = {}
-    # Of a table that shows the largest groups alone, the others would be most of the work.
+    # If a table only shows the largest groups, the others would be most of the work.
     shown = tester.finish().windows().join(groups, on=groups.columns, how="semi", nulls_equal=True)
     for start, end, *keys, value, n in shown.iter_rows():
         if value is not None and not (isinstance(value, float) and math.isnan(value)):
@@ -205,7 +201,7 @@ def _compared(aggregate: Aggregate, answer: Any, counts: Mapping[Any, int]) -> A
 
 
 def _rank(name: str, q: float, total: int) -> int:
-    """Which of so many values, from 0, a family calls the quantile at q."""
+    """Return which of `total` values, from 0, a family defines as the quantile at q."""
     return math.ceil(q * total) - 1 if name == "kll_quantiles" else math.floor(q * (total - 1))
 
 
@@ -220,7 +216,7 @@ def _at_rank(ordered: list[tuple[Any, int]], rank: int) -> float | None:
 def _inside(answer: dict[str, Any], exact: float | None) -> dict[str, Any]:
     if exact is None:
         return {**answer, "exact": None, "inside_bounds": False}
-    # What floating point does to an edge is no error of the estimate.
+    # Floating-point rounding of an edge is not an error of the estimate.
     slack = 1e-9 * abs(exact)
     inside = answer["lower"] - slack <= exact <= answer["upper"] + slack
     return {**answer, "exact": exact, "inside_bounds": bool(inside)}

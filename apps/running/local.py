@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,8 @@ import pyarrow as pa
 from ...operators.consumer.options import RunOptions
 from ...operators.consumer.runner import start_together
 from ...operators.consumer.shared_run import RunTogether, options_of
-from ...operators.rules.alerting import Outlet
+from ...operators.rules.alerting import Alerting, Outlet
+from ...operators.rules.late_readings import LateReadings
 from ...operators.sinks.sink import Sink
 from ...operators.sinks.sketches_to_kafka import SketchesToKafka
 from ...operators.sketching.account import Account
@@ -24,9 +25,9 @@ from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
 _PATIENT = 3600.0
-"""In a replay no partition is idle: what closes windows is the recording alone."""
+"""The idle time in a replay, in which no partition may become idle: only the recording closes windows."""
 _STOP_SECONDS = 15.0
-"""With what outlets need before and afterwards, a program ends within Kubernetes' 30 seconds."""
+"""The time limit of a stop; with the time for outlets, a program ends within Kubernetes' 30 seconds."""
 _LOOK_SECONDS = 0.1
 
 
@@ -38,20 +39,20 @@ def replay(
     to: Sequence[Outlet],
     view: RunView | None = None,
 ) -> Outcome:
-    """Count what `send` sends, all of it first or while it is sent; every window is closed in the end.
+    """Count the messages that `send` sends, after or while they are sent; every window is closed at the end.
 
-    `send` gives how many messages there were; what it raises ends the run. The group is named as the topic.
-    `view` sees each window that has closed. Raises what ends a run.
+    `send` returns the number of messages; its errors end the run. The group is named like the topic. `view`
+    gets each closed window. Raises what ends a run.
     """
     streams, alerts = job.streams(feed), AlertList()
-    # Only who wants windows one by one is handed them so; a run that sees all of them has their table.
+    # Windows are only passed one by one if requested; otherwise, the run's table is used.
     shown = {name: partial(view.take, name) for name in streams} if view is not None else {}
     windows = {} if at_once and not shown else {name: _Windows(shown.get(name)) for name in streams}
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
-            # No later run continues one that reads everything, so its windows are final then. A page
-            # follows the group's table topics.
+            # No later run continues a run that reads everything, so its windows are final. A page follows the
+            # group's table topics.
             group_id=None if at_once and view is None else feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,
@@ -59,6 +60,8 @@ def replay(
         )
         callbacks = {name: one.take for name, one in windows.items()}
         sinks = _alerting(job, [alerts, *to])
+        if view is not None:
+            view.watch_late(partial(_late_readings, sinks))
         return start_together(streams, options_of(streams, shared, callbacks or None, sinks))
 
     if at_once:
@@ -72,7 +75,7 @@ def replay(
         finally:
             going.stop()
             going.wait()
-    # Up to the end of the topic: the windows that are open then are given out as they are.
+    # Up to the end of the topic, where open windows are emitted in their current state.
     ended = started(until="latest").wait()
     accounts = [summary.account for summary in ended.values()]
     tables = {}
@@ -87,6 +90,7 @@ class _Consumers:
     """See `apps.jobs.job.Going`."""
 
     run: RunTogether
+    alerting: Mapping[str, Sequence[Alerting]]
 
     def account(self) -> Account:
         """See `Going`."""
@@ -102,9 +106,13 @@ class _Consumers:
         self.run.stop(_STOP_SECONDS)
         return least([summary.account for summary in self.run.wait().values()])
 
+    def late_readings(self) -> LateReadings:
+        """See `Going`."""
+        return _late_readings(self.alerting)
+
 
 def live(live_job: Live) -> Going:
-    """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
+    """Start an app's streams on a topic; they run until stopped, and a later run resumes there."""
     job, streams = live_job.job, live_job.job.streams(live_job.feed)
     options = RunOptions(
         group_id=live_job.group,
@@ -115,14 +123,15 @@ def live(live_job: Live) -> Going:
         keep=live_job.keep,
     )
     alerting = _alerting(job, live_job.to, live_job.stale)
-    # Closed windows are kept for a week, for the page and for clients of a query server.
+    # Closed windows are stored for a week, for the page and for clients of a query server.
+    sinks: dict[str, Sequence[Sink]]
     sinks = {name: [SketchesToKafka(), *alerting.get(name, ())] for name in streams}
-    return _Consumers(start_together(streams, options_of(streams, options, None, sinks)))
+    return _Consumers(start_together(streams, options_of(streams, options, None, sinks)), alerting)
 
 
-def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[str, Sequence[Sink]]:
-    """The rules of each part that has some. The first of them reports that nothing comes."""
-    sinks: dict[str, Sequence[Sink]] = {}
+def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[str, Sequence[Alerting]]:
+    """Return the rules of each part that has rules. The first part also reports a lack of messages."""
+    sinks: dict[str, Sequence[Alerting]] = {}
     for part in job.parts:
         alerting = job.alerting(part, to, None if sinks else stale)
         if alerting is not None:
@@ -130,15 +139,19 @@ def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[
     return sinks
 
 
+def _late_readings(alerting: Mapping[str, Sequence[Alerting]]) -> LateReadings:
+    return sum((one.late_readings() for some in alerting.values() for one in some), LateReadings())
+
+
 class _Windows:
-    """A part's windows; one that is emitted again takes the place of the first."""
+    """A part's windows; a window that is emitted again replaces the earlier one."""
 
     def __init__(self, seen: Callable[[pa.Table], None] | None) -> None:
         self._seen = seen
         self._tables: dict[Any, pa.Table] = {}
 
     def take(self, window: SketchTable) -> None:
-        """What a run calls with each window."""
+        """Receive a window from a run."""
         table = window.to_arrow()
         first = table.column(END)[0].as_py(), table.column(START)[0].as_py()
         self._tables[first] = table
@@ -146,6 +159,6 @@ class _Windows:
             self._seen(table)
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """All of them, in a table of this schema."""
+        """Return all windows in a table with this schema."""
         tables = [self._tables[key].replace_schema_metadata(schema.metadata) for key in sorted(self._tables)]
         return pa.concat_tables(tables) if tables else schema.empty_table()

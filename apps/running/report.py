@@ -1,4 +1,4 @@
-"""The end of a replay for people: where every message went, what fired and why, whether answers hold."""
+"""The final report of a replay for people: messages by outcome, alerts with reasons, checked answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALERTS, _ROWS, _REASONS = 30, 12, 5
 
 @dataclass(frozen=True)
 class AppReport:
-    """The result of a replay, as `replayed` gives it, as Rich shows it."""
+    """The result of `replayed`, for Rich."""
 
     app: App
     result: dict[str, Any]
@@ -45,7 +45,8 @@ class AppReport:
         yield from self._commands()
         for name, rows in self.result["answers"].items():
             if rows:
-                yield Text(f"\n{visible_name(name)}: {len(rows):,} rows, the last ones", style="bold")
+                shown = f"the last {_ROWS} of {len(rows):,} rows" if len(rows) > _ROWS else ""
+                yield Text("\n" + visible_name(name) + (f": {shown}" if shown else ""), style="bold")
                 columns = [name for name in rows[0] if any(_says(row[name]) for row in rows)]
                 yield WindowRows([_with_times({n: row[n] for n in columns}) for row in rows[-_ROWS:]])
         yield self._verdict()
@@ -58,7 +59,7 @@ class AppReport:
             return Text("\nnothing fired", style="dim")
         by_rule = Counter(alert["rule"] for alert in alerts)
         summary = ", ".join(f"{n:,} × {visible_name(rule)}" for rule, n in by_rule.items())
-        table = _table(f"what fired: {summary}", "at (UTC)", "rule", "key", "until", "why")
+        table = _table(f"alerts: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
             key = "" if alert["key"] is None else cell(alert["key"])
             lasts = f"unknown since {_moment(alert['unknown'])}" if alert.get("unknown") else "–"
@@ -91,7 +92,7 @@ class AppReport:
 
 
 def _late(late: dict[str, Any]) -> str:
-    """How many messages were late for a part, and of whom."""
+    """Describe how many messages were late for a part, and their keys."""
     keys = ", ".join(f"{visible_name(key) or 'no key'} {n:,}" for key, n in late["of"].items())
     more = f" and {late['other_keys']:,} others" if late["other_keys"] else ""
     return (
@@ -111,12 +112,12 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _with_times(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose window's bounds are times, if they aren't yet, as in JSON."""
+    """Convert a row's window bounds to times, if they aren't yet, as in JSON."""
     return {**row, **{edge: datetime.fromisoformat(str(row[edge])) for edge in (START, END)}}
 
 
 def _says(value: Any) -> bool:
-    """Whether an answer is of any value: none is of a column that a recording doesn't have.
+    """Whether an answer has any value; for a column that a recording lacks, it has none.
 
     >>> [_says(value) for value in (0, None, [], {"estimate": 0.0, "lower": 0.0}, {"n": 2, "values": ["a"]})]
     [True, False, False, False, True]

@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import pyarrow as pa
 
 from ...operators.definition.definition_diff import DefinitionChanged
 from ...operators.definition.stream import Stream
-from ...operators.rules.alerting import Outlet
+from ...operators.rules.alerting import Alerting, Outlet
+from ...operators.rules.late_readings import LateReadings
 from ...operators.sketching.account import Account
 from ...operators.table.final import is_final
 from ...operators.table.schema import END, START, schema_of
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ...spark_udafs.streaming.sinks import Batch, Sink
 
 _PATIENT = 3600.0
-"""In a replay no partition is idle: what closes windows is the recording alone."""
+"""The idle time in a replay, in which no partition may become idle: only the recording closes windows."""
 _IDLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 _QUICKLY = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -45,7 +47,7 @@ def replay(
     to: Sequence[Outlet],
     view: RunView | None = None,
 ) -> Outcome:
-    """What `apps.running.local.replay` does; `view` sees windows that fill, too, at each micro-batch."""
+    """Like `apps.running.local.replay`; `view` also gets open windows at each micro-batch."""
     from ...spark_udafs.streaming.shared_query import accounts_of
 
     streams, alerts = job.streams(feed), AlertList()
@@ -55,6 +57,8 @@ def replay(
         spark = stack.enter_context(SESSION.joined(folder))
 
         query = AppQuery(job, streams, folder, [alerts, *to], tables, ending=folder / "end")
+        if view is not None:
+            view.watch_late(partial(_late_readings, query.alerting))
         if at_once:
             send()
             running = query.start(spark, _PATIENT, available_now=True)
@@ -75,9 +79,9 @@ def replay(
 
 
 def live(request: Live) -> Going:
-    """What `apps.running.local.live` does; closed windows are Parquet files in ``tables`` of its folder.
+    """Like `apps.running.local.live`; closed windows are Parquet files in ``tables`` of its folder.
 
-    Raises `DefinitionChanged` for a folder from which a run of this version can't go on.
+    Raises `DefinitionChanged` for a folder from which a run of this version can't resume.
     """
     from ...spark_udafs.streaming.sinks import SketchesToParquet
 
@@ -90,13 +94,13 @@ def live(request: Live) -> Going:
     query = AppQuery(
         request.job, streams, request.state, request.to, kept, request.stale, truncated=request.truncated
     )
-    return _SparkQuery(query.start(spark, _IDLE_SECONDS), stack)
+    return _SparkQuery(query.start(spark, _IDLE_SECONDS), stack, query.alerting)
 
 
 def _check_one_checkpoint(state: Path) -> None:
-    """Raise `DefinitionChanged` for a folder in which each part of the app has a checkpoint of its own.
+    """Raise `DefinitionChanged` for a folder with a separate checkpoint for each part of the app.
 
-    Spark would see no checkpoint there, and count the topic into the same tables once more.
+    Spark would not see these checkpoints, and count the topic into the same tables again.
     """
     checkpoint = state / "checkpoint"
     parts = sorted(file.parent.name for file in checkpoint.glob("*/metadata"))
@@ -115,6 +119,7 @@ class _SparkQuery:
 
     query: Running
     session: ExitStack
+    alerting: Sequence[Alerting]
 
     def account(self) -> Account:
         """See `Going`."""
@@ -124,7 +129,7 @@ class _SparkQuery:
         """See `Going`."""
         from ...spark_udafs.streaming.query_handle import end_signalled
 
-        # An interrupted question would break the connection to Java.
+        # An interrupted request would break the connection to Java.
         with end_signalled() as signalled:
             while self.query.isActive and not signalled.wait(_LOOK_SECONDS):
                 pass
@@ -138,9 +143,17 @@ class _SparkQuery:
                 self.query.awaitTermination()
             return self.account()
 
+    def late_readings(self) -> LateReadings:
+        """See `Going`."""
+        return _late_readings(self.alerting)
+
+
+def _late_readings(alerting: Sequence[Alerting]) -> LateReadings:
+    return sum((one.late_readings() for one in alerting), LateReadings())
+
 
 def _account(query: Running, view: RunView | None = None) -> Account:
-    """What became of the messages so far, by the part that has come the least far; shown to the `view`."""
+    """Return the outcome of the messages so far, for the part with the least progress; pass it to `view`."""
     from ...spark_udafs.streaming.shared_query import accounts_of
 
     accounts = accounts_of(query)
@@ -151,7 +164,7 @@ def _account(query: Running, view: RunView | None = None) -> Account:
 
 @dataclass(frozen=True)
 class AppQuery:
-    """The query of an app's parts, which share one reading: each with its rules, and a sink for its table."""
+    """The query of an app's parts, which share one read; each has its rules, and a sink for its table."""
 
     job: Job
     streams: Mapping[str, Stream]
@@ -160,13 +173,15 @@ class AppQuery:
     kept: Mapping[str, Sink]
     stale: str | None = None
     ending: Path | None = None
-    """A file that `close` makes, for which the query waits."""
+    """A file for which the query waits, and that `close` creates."""
     truncated: str = "stop"
+    alerting: list[Alerting] = field(default_factory=list, init=False)
+    """The rules of its parts, after the start."""
 
     def start(
         self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
     ) -> Running:
-        """Start it; with `filling` it emits windows that fill."""
+        """Start the query; with `filling` it also emits open windows."""
         from ...spark_udafs.streaming.alerts import AlertingSink
         from ...spark_udafs.streaming.shared_query import write_together
 
@@ -175,8 +190,9 @@ class AppQuery:
             sinks[part.name] = [self.kept[part.name]]
             alerting = self.job.alerting(part, self.to, stale)
             if alerting is not None:
-                # The first of them reports that nothing comes.
+                # The first part also reports a lack of messages.
                 stale = None
+                self.alerting.append(alerting)
                 rules = self.folder / "rules" / part.name
                 sinks[part.name].append(AlertingSink(self.streams[part.name], alerting, rules))
         return write_together(
@@ -193,19 +209,19 @@ class AppQuery:
         )
 
     def close(self, query: Running) -> None:
-        """Have all that has come counted, and the last windows closed; raises what the query fails with.
+        """Count all remaining messages and close the last windows; raises the query's error.
 
-        A query that is started once more to do that would start processes of its own.
+        Restarting the query for this would start new processes.
         """
         assert self.ending is not None
         self.ending.touch()
-        # Of two triggers that have nothing to do, the first may have begun before the file was there.
+        # If two triggers have nothing to do, the first may have begun before the file existed.
         query.processAllAvailable()
         query.processAllAvailable()
 
 
 class KeptWindows:
-    """A sink that keeps a part's closed windows, and shows these and those that fill."""
+    """A sink that stores a part's closed windows, and shows these and open ones."""
 
     def __init__(self, part: str, view: RunView | None) -> None:
         self.tables: list[pa.Table] = []
@@ -213,7 +229,7 @@ class KeptWindows:
         self._part, self._view = part, view
 
     def __call__(self, table: SketchTable, batch: Batch) -> None:
-        """Take windows in."""
+        """Receive windows."""
         windows = table.to_arrow()
         if is_final(windows):
             self.tables.append(windows)
@@ -223,9 +239,10 @@ class KeptWindows:
 
 
 class SharedSession:
-    """The session of this process, which the first who needs it starts, if there is none, and the last ends.
+    """This process's Spark session, started by its first user and stopped by the last.
 
-    All apps that run on Spark in one process are queries of one application, which share its Python workers.
+    A session that was already running is used and left running. All apps that run on Spark in one process
+    are queries of one application and share its Python workers.
     """
 
     def __init__(self) -> None:
@@ -236,7 +253,8 @@ class SharedSession:
 
     @contextmanager
     def joined(self, folder: Path) -> Iterator[SparkSession]:
-        """The session, there as long as the block; its scratch files are in the first one's folder."""
+        """Yield the session for the duration of the block; its scratch files are in the first user's
+        folder."""
         with self._lock:
             if not self._users:
                 self._spark = _running_session()
@@ -256,18 +274,18 @@ class SharedSession:
 
 
 SESSION = SharedSession()
-"""This process's."""
+"""This process's session."""
 
 
 def _running_session() -> Any:
-    """The session that this process has, in whichever of its threads; None without one."""
+    """Return this process's session, whichever thread started it; None without one."""
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
 def start_session(folder: Path) -> SparkSession:
-    """The session for runs on this machine, its scratch files in `folder`."""
+    """Start the session for runs on this machine, with scratch files in `folder`."""
     from ...spark_udafs.session.session import session
 
     config = {

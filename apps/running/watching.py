@@ -9,6 +9,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from ...operators.consumer.signals import as_interrupt
+from ...operators.rendering.answers import plain
 from ...operators.rules.outlets.to_output import AlertsToConsole
 from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_line
@@ -17,7 +18,7 @@ from ..jobs.outlets import flush
 from . import local, spark
 
 OUTLET_SECONDS = 4.0
-"""How long outlets have for what waits in them, before a run stops and once more afterwards."""
+"""The time limit for outlets to send pending alerts, before a run stops and again afterwards."""
 
 ENGINES = {"local": local.live, "spark": spark.live}
 
@@ -36,3 +37,5 @@ def watch(request: Live, as_json: bool) -> None:
     if account.late:
         late = f"{account.late:,} messages came too late for their windows; wait for them by --set delay="
         TerminalConsole(file=sys.stderr).print(Text(late, style="bold yellow"))
+    for sentence in going.late_readings().sentences():
+        TerminalConsole(file=sys.stderr).print(Text(plain(sentence), style="bold yellow"))

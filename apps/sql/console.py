@@ -1,4 +1,4 @@
-"""The console of SQL: statements as they are typed, with history and completion, and what comes of each."""
+"""The SQL console: reads statements, with history and completion, and prints the result of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...queries.sql.run.statement_result import StatementResult
 from .completion import STATEMENTS, candidates
 
 HELP = f"""A statement ends with ; and may go over several lines.
-Ctrl-C ends a query that goes on, and clears what is typed.
+Ctrl-C ends a continuous query, and clears what is typed.
   SHOW TOPICS;                            the topics
   PRINT 'topic' FROM BEGINNING LIMIT 3;   what is in one
   SHOW STREAMS; SHOW TABLES;              what was declared
@@ -41,7 +41,7 @@ def run_console(
     topics: Callable[[], Iterable[tuple[str, int]]],
     show: Callable[[StatementResult], None],
 ) -> None:
-    """Read statements and show what comes of them, until `\\q` or Ctrl-D."""
+    """Read statements and show their results, until `\\q` or Ctrl-D."""
     prompt: PromptSession[str] = PromptSession(
         history=_history(),
         completer=_Completer(session, topics),
@@ -57,7 +57,7 @@ def run_console(
         try:
             text = prompt.prompt("sql> ").strip()
         except KeyboardInterrupt:
-            continue  # Ctrl-C clears what is typed
+            continue  # Ctrl-C clears the input
         except EOFError:
             return
         if text in ("\\q", "exit", "quit", "exit;", "quit;"):
@@ -70,7 +70,7 @@ def run_console(
 
 
 def run_until_interrupted(session: SqlSession, text: str, show: Callable[[StatementResult], None]) -> None:
-    """Show what comes of statements, to their end or to Ctrl-C."""
+    """Show the results of statements until their end or Ctrl-C."""
     with _interruptible(), closing(session.run(text)) as outcomes:
         try:
             for outcome in outcomes:
@@ -81,7 +81,8 @@ def run_until_interrupted(session: SqlSession, text: str, show: Callable[[Statem
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Within it each Ctrl-C is a `KeyboardInterrupt`: those of two queries may follow each other quickly."""
+    """Within the block, turn each Ctrl-C into `KeyboardInterrupt`: two queries' may follow each other
+    quickly."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -90,7 +91,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def is_whole(text: str) -> bool:
-    r"""Whether Enter sends what is typed: nothing, a command of the console, or statements up to a ;
+    r"""Whether Enter submits the input: nothing, a console command, or statements that end with a ;
 
     >>> [is_whole(text) for text in ("", "\\?", "SHOW TOPICS", "SHOW TOPICS;", "exit")]
     [True, True, False, True, True]
@@ -110,7 +111,7 @@ def _keys() -> KeyBindings:
 
 
 def _history() -> History:
-    """What was typed before, of all consoles of this user; of this one alone where none can be kept."""
+    """Return the input history of all consoles of this user; only of this one if it can't be stored."""
     try:
         folder: Path = user_state_path("streamgauge", ensure_exists=True)
         file = folder / "sql_history"
@@ -121,7 +122,7 @@ def _history() -> History:
 
 
 class _Completer(Completer):
-    """Completes from the session's names; topics are looked up at most every ten seconds."""
+    """Completes from the session's names; topics are fetched at most every ten seconds."""
 
     def __init__(self, session: SqlSession, topics: Callable[[], Iterable[tuple[str, int]]]) -> None:
         self._session = session
@@ -139,7 +140,7 @@ class _Completer(Completer):
 
     def _topic_names(self) -> list[str]:
         if time.monotonic() > self._until:
-            # Brokers that are away must not end what is being typed.
+            # Unreachable brokers must not interrupt typing.
             with suppress(Exception):
                 self._names = [name for name, _ in self._topics()]
             self._until = time.monotonic() + _TOPICS_SECONDS

@@ -50,12 +50,12 @@ from .rules.valuation import NotValued
 from .symbol_lists import SymbolList
 
 _INDEX = r"(?i)[\^$]?(I:)?(SPX|GSPC|INX|S&?P[ _-]?500([ _-].*)?)"
-"""Market-wide halts go by the S&P 500, under the names that feeds have for it."""
+"""Market-wide halts depend on the S&P 500: these are its names in feeds."""
 
 _NEW_YORK: dict[str, Any] = {"zone": "America/New_York", "hours": "09:30-16:00"}
-"""Where and when the rules of US exchanges apply."""
+"""The zone and the hours in which the rules of US exchanges apply."""
 
-_PRICED = pl.col("kind") != "status"
+_PRICED = pl.col("kind").is_in(["trades", "bars"])
 """Rows that are trades or bars."""
 
 _BAR = {
@@ -66,11 +66,11 @@ _BAR = {
     "volume": sum_("size"),
     "value": sum_("value"),
 }
-"""What becomes of trades and bars in a window: one bar."""
+"""The bar of all trades and bars in a window."""
 
 
 def _tape(rows: Stream) -> Stream:
-    """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
+    """Each trade and each bar on its own, in the order of time; duplicates count once."""
     name = "identity" if "identity" in rows.columns else "seq"
     return (
         rows.group_by("symbol", "venue", name, "at")
@@ -90,6 +90,7 @@ def _tape(rows: Stream) -> Stream:
             split=last("split"),
             auction=last("auction"),
             unpriced=last("unpriced"),
+            busted=max_("busted"),
             halted=last("halted"),
             reason=last("reason"),
             arrived=min_("arrived"),
@@ -99,7 +100,7 @@ def _tape(rows: Stream) -> Stream:
 
 
 def _minutes(rows: Stream) -> Stream:
-    """What a page draws: any span of it merges to a bar."""
+    """The data for the page's charts: any span of it merges to a bar."""
     return rows.group_by("symbol").tumbling("1m", delay="5s").agg(**_BAR, trades=count())
 
 
@@ -132,7 +133,7 @@ def _flow(rows: Stream) -> Stream:
 
 
 def _vwap(rows: Stream) -> Stream:
-    """The trades of each quarter of an hour at the market's price, and the volume of auctions beside them."""
+    """Trades at the market's price and the volume of auctions, in windows of 15 minutes."""
     continuous = pl.col("auction").is_null() & (
         pl.col("unpriced").is_null() | (pl.col("unpriced") == ODD_LOT)
     )
@@ -160,7 +161,7 @@ def _vwap(rows: Stream) -> Stream:
 
 
 def _unvalued(rows: Stream) -> Stream:
-    """The trades by why they have no value, null of those that have one, whose symbols are null as well."""
+    """Trades by the reason why they have no value; for trades with a value, reason and symbol are null."""
     return (
         rows.filter(pl.col("kind") == "trades")
         .with_columns(symbol=pl.when(pl.col("unvalued").is_not_null()).then("symbol"))
@@ -318,7 +319,7 @@ APP = App(
     ),
     parts=(
         AppPart("hours", _hours, _hour_rules, shown=False, of=_PRICED),
-        # Trades that come twice are reported there.
+        # Duplicate trades are reported there.
         AppPart(
             "tape",
             _tape,
@@ -329,6 +330,7 @@ APP = App(
             keep_late=True,
             # Every trade of this time is stored.
             lateness="10s",
+            cancels="busted",
         ),
         AppPart("minutes", _minutes, shown=False, of=_PRICED),
         AppPart("movers", _movers, of=_PRICED),
@@ -411,10 +413,10 @@ APP = App(
             limits=False,
             from_first=True,
         ),
-        SpreadPanel("Sizes of trades", "flow", "sizes"),
+        SpreadPanel("Trade sizes", "flow", "sizes"),
         NumberPanel("Trades", "minutes", "trades", unit="trades"),
         NumberPanel("Traded value", "minutes", "value", unit="{currency}"),
-        NumberPanel("Different symbols", "market", "symbols", unit="symbols"),
+        NumberPanel("Distinct symbols", "market", "symbols", unit="symbols"),
         RowsPanel("Symbols", "minutes", order="-value", units={"value": "{currency}"}),
         RowsPanel(
             "Taker",

@@ -1,4 +1,4 @@
-"""What those who look for supernovae want to know: which objects are worth a spectrum, and why."""
+"""Questions of those who look for supernovae: which objects are worth a spectrum, and why."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _scores(rows: Stream) -> list[str]:
 
 
 def _curves(rows: Stream) -> Stream:
-    """Each look at an object by itself: its alerts, and of candidates the looks before, with their limits."""
+    """Each look at an object: its alerts and, for candidates, the earlier looks with their limits."""
     own = pl.col("own")
     ours = (
         "candidate",
@@ -170,7 +170,7 @@ OBJECT = ObjectPanel(
         "host_z": "host's z",
     },
 )
-"""A candidate on the page, and as a page by itself."""
+"""A candidate on the page, and as a page of its own."""
 
 APP = App(
     name="supernova",
@@ -209,8 +209,8 @@ APP = App(
         FunnelPanel("Cuts", "funnel", value="alerts", by="cut", order="step", each="set"),
         NumberPanel("Alerts", "nights", "alerts"),
         NumberPanel("Alerts that passed", "nights", "passed"),
-        NumberPanel("Different objects", "nights", "objects"),
-        LinesPanel("Alerts a night", "nights", "alerts"),
+        NumberPanel("Distinct objects", "nights", "objects"),
+        LinesPanel("Alerts per night", "nights", "alerts"),
         SpreadPanel("Magnitudes", "nights", "magnitudes", unit="mag"),
         RankedPanel("Densest cells of the sky", "nights", "densest", k=5),
     ),

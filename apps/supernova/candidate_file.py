@@ -1,4 +1,4 @@
-"""A candidate's page made from recorded packets, or as a server has it."""
+"""A candidate's page, made from recorded packets or fetched from a server."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _AT_ONCE = 1_000
 
 
 class NoCandidate(StreamgaugeError, LookupError):
-    """There is no page of an object: the message says why."""
+    """An object has no page; the message says why."""
 
 
 def page_from_recording(
     paths: Sequence[Path], name: str, format: str | None, given: Mapping[str, str]
 ) -> str:
-    """The page of an object, with what the app reports of it when it runs over these packets.
+    """Make the page of an object by running the app over recorded packets.
 
-    Raises `NoCandidate` for an object none of whose alerts passed, and `OSError` or `ValueError` for files
+    Raises `NoCandidate` for an object without an alert that passed, and `OSError` or `ValueError` for files
     and settings that can't be read.
     """
     job = Job.of(APP, format, given, recording=paths[0])
@@ -49,7 +49,7 @@ def page_from_recording(
     shown = ShownObject.of(OBJECT, part.at, rows, name, mine[::-1])
     if shown is None:
         passed = sorted({str(alert.key[0]) for alert in alerts.alerts if alert.kind == "candidate"})
-        known = f"the candidates are {', '.join(passed[:10])}" if passed else "there is no candidate"
+        known = f"the candidates are {', '.join(passed[:10])}" if passed else "no candidate passed"
         raise NoCandidate(f"no alert of {name!r} passed the cuts {job.settings['cuts']} here; {known}")
     return object_page(shown, APP.title)
 
@@ -64,7 +64,7 @@ def _feed(tester: StreamTester, messages: Sequence[Message]) -> None:
 
 
 def page_of_server(url: str, name: str, token_file: Path | None) -> str:
-    """The page of an object as a server has it. Raises `NoCandidate`, with the server's words."""
+    """Fetch the page of an object from a server. Raises `NoCandidate` with the server's message."""
     import httpx
 
     token = token_of(token_file)

@@ -1,4 +1,4 @@
-"""How alerts come: ZTF's packets, raw or enriched by Fink, and Rubin's."""
+"""The formats of alerts: ZTF's packets, raw or enriched by Fink, and Rubin's."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from .recordings import archived, messages
 
 _PARQUET = b"PAR1"
 _WITHIN = "within"
-"""The setting `schema` of a topic whose packets all have theirs with them."""
+"""The setting `schema` of a topic whose packets all include their schema."""
 
 
 def packets(survey: Survey, settings: Settings) -> Packets:
-    """The decoder of a survey's messages.
+    """Return the decoder of a survey's messages.
 
-    Raises `OSError` or `ValueError` for files that have no schema, and for a registry's address that is not
-    one.
+    Raises `OSError` or `ValueError` for files without a schema, and for an invalid address of a registry.
     """
     address, files = settings.get("registry"), settings.get("schema", "")
     schemas = tuple(one.strip() for one in files.split(",") if one.strip() not in ("", _WITHIN))
@@ -40,7 +39,7 @@ def packets(survey: Survey, settings: Settings) -> Packets:
 
 
 def _validate_rubin_live(settings: Settings) -> None:
-    """Refuse a live run that could read none of the survey's own packets. Raises `NoSchemas`."""
+    """Refuse a live run that couldn't read any of the survey's own packets. Raises `NoSchemas`."""
     if settings["registry"] or settings["schema"]:
         return
     try:
@@ -53,7 +52,7 @@ def _validate_rubin_live(settings: Settings) -> None:
 
 
 def _rubin_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """Those of a recording. Raises `NoSchemas` if its schema is in nothing that is known."""
+    """Read the messages of a recording. Raises `NoSchemas` if its schema can't be found."""
     decoder = packets("rubin", settings)
     with opened(path) as file:
         framed = file.read(1) == b"\0"
@@ -63,7 +62,8 @@ def _rubin_messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 
 def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
-    """Windows go by when messages were sent: an alert that comes days after its night is not late."""
+    """Return the rows of a survey, timed by when messages were sent: an alert days after its night isn't
+    late."""
     source = feed.stream(packets(survey, settings))
     everything, crossing = bool(settings["watch"]), Crossing.of(settings)
     return alerts(source, survey, settings["cuts"], everything, crossing, scores_of(settings))
@@ -76,8 +76,8 @@ def _is_ztf(path: Path, head: bytes) -> bool:
         return False
     if (survey := survey_of_schema(schema_name(head))) is not None:
         raise ValueError(
-            f"{path} has alerts of {survey}; they have the form of ZTF's, but ZTF's cuts don't suit them, "
-            "and there are none of theirs"
+            f"{path} has alerts of {survey}; they have the format of ZTF's, but ZTF's cuts don't suit them, "
+            "and no others exist here"
         )
     return True
 
@@ -87,11 +87,11 @@ def _is_fink(path: Path, head: bytes) -> bool:
 
 
 _SURVEYS = {"candidate": "ztf", "diaSource": "rubin"}
-"""By what a survey's packets are known."""
+"""Surveys by the field that identifies their packets."""
 
 
 def _has(path: Path, head: bytes, name: str) -> bool:
-    """Whether a table, or an object of JSON, has a field of that name, or is a flat one of that survey's."""
+    """Whether a table or a JSON object has a field with a name, or is a flat table of that field's survey."""
     if head.startswith(_PARQUET):
         import pyarrow.parquet as parquet
 
@@ -109,7 +109,7 @@ def _is_rubin(path: Path, head: bytes) -> bool:
         return b"diaSource" in head
     if _has(path, head, "diaSource"):
         return True
-    # The frame, and a schema's number: 900 is that of the version 9.0.
+    # Confluent's frame and the schema's number: 900 is version 9.0.
     return head[:3] == b"\0\0\0" and 300 <= int.from_bytes(head[1:5], "big") < 10_000
 
 

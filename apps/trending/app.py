@@ -1,4 +1,4 @@
-"""What people who watch social streams want to know."""
+"""Questions of people who watch social streams."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .volume_surge import VolumeSurge
 
 _WINDOWS_A_DAY = 288
 _TERMS = {"tag": "tags", "link": "links", "words": "words", "emoji": "emoji"}
-"""Kinds of what trends, and the columns that hold them."""
+"""The kinds of trending terms, and their columns."""
 
 
 def _volume(rows: Stream) -> Stream:
-    """Everything that is posted, and who posts, in windows of five minutes."""
+    """The number of posts and of authors, in windows of five minutes."""
     return rows.tumbling("5m", delay="1m").agg(
         posts=total("n"), events=distinct("id"), authors=distinct("author"), sample=sample("text", k=3)
     )
 
 
 def _trends(rows: Stream) -> Stream:
-    """Each tag, link, word and emoji with its posts and its authors, in windows of five minutes."""
+    """The posts and authors of each tag, link, word and emoji, in windows of five minutes."""
     rows = rows.filter(~pl.col("muted"))
     lists = {kind: pl.col(column).fill_null([]) for kind, column in _TERMS.items()}
     kinds = [pl.lit(kind).repeat_by(terms.list.len()) for kind, terms in lists.items()]
@@ -58,7 +58,7 @@ def _trends(rows: Stream) -> Stream:
 
 
 def _top(rows: Stream) -> Stream:
-    """The most frequent of each in an hour."""
+    """The most frequent terms of each kind in an hour."""
     return (
         rows.filter(~pl.col("muted"))
         .tumbling("1h", delay="1m")
@@ -155,7 +155,7 @@ def _sentiment_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _emergency(settings: Settings) -> Sequence[Command]:
-    """A message to the topic of commands, if there is one, when an earthquake begins and when it is over."""
+    """Send a message to the topic of commands, if set, when an earthquake begins and when it is over."""
     if not settings["emergency"]:
         return ()
     begun, over = {"emergency": "earthquake"}, {"emergency": "none"}
@@ -191,9 +191,9 @@ APP = App(
     panels=(
         LinesPanel("Posts in five minutes", "volume", "posts", unit="posts"),
         NumberPanel("Posts", "volume", "posts", unit="posts"),
-        NumberPanel("Who posts", "volume", "authors", unit="people"),
+        NumberPanel("Authors", "volume", "authors", unit="people"),
         RankedPanel(
-            "What most write about",
+            "Most written about",
             "trends",
             "authors",
             by="term",
@@ -205,9 +205,9 @@ APP = App(
         RankedPanel("Emoji", "top", "emoji", unit="posts"),
         RankedPanel("Links", "top", "links", unit="posts"),
         RankedPanel("Languages", "top", "languages", unit="posts"),
-        LinesPanel("People who feel an earthquake, a second", "earthquakes", "posts", unit="posts"),
-        LinesPanel("How posts sound, from -1 to 1", "sentiment", "score.p50", by="term", most=6),
-        SamplesPanel("Some posts", "volume", "sample"),
+        LinesPanel("Earthquake posts per second", "earthquakes", "posts", unit="posts"),
+        LinesPanel("Sentiment of posts, from -1 to 1", "sentiment", "score.p50", by="term", most=6),
+        SamplesPanel("Sample of posts", "volume", "sample"),
     ),
     example=EXAMPLE,
 )

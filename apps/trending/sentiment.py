@@ -1,7 +1,7 @@
-"""How posts sound, by VADER's lexicon and rules, from its own package.
+"""The sentiment of posts by VADER's lexicon and rules, from its own package.
 
 Source: C. Hutto, E. Gilbert, "VADER: a parsimonious rule-based model for sentiment analysis of social media
-text", ICWSM 2014. It is of English: posts in another language have no score.
+text", ICWSM 2014. It is for English: posts in other languages have no score.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ SCHEMA = {
 
 
 def wanted(settings: Settings) -> bool:
-    """Whether posts are scored: if the package is there, unless ``--set sentiment=`` says otherwise.
+    """Whether posts are scored: if the package is installed, unless ``--set sentiment=`` says otherwise.
 
-    Raises `ValueError` for a setting that isn't one, and where the package is requested and absent.
+    Raises `ValueError` for an invalid setting, and if the package is requested but missing.
     """
     choice = settings["sentiment"]
     if choice not in ("auto", "on", "off"):
         raise ValueError(f"--set sentiment must be auto, on or off, got {choice}")
     there = importlib.util.find_spec("vaderSentiment") is not None
     if choice == "on" and not there:
-        raise ValueError("--set sentiment=on needs VADER's lexicon: pip install 'streamgauge[sentiment]'")
+        raise ValueError(
+            "--set sentiment=on needs VADER's lexicon; install streamgauge with its extra 'sentiment'"
+        )
     return there and choice != "off"
 
 
 def scored(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with the compound score of their texts, from -1 (all bad) to 1; null without a text."""
+    """Add the compound scores of texts to rows, from -1 (all negative) to 1; null without a text."""
     analyser = _analyser()
     score = [None if text is None else analyser.polarity_scores(text)["compound"] for text in rows["text"]]
     return rows.select("kind", "term", score=pl.Series(score, dtype=pl.Float64))
@@ -52,7 +54,7 @@ def _analyser() -> Any:
 
 
 def sentiment(rows: Stream) -> Stream:
-    """The spread of scores of all posts, of each tag and of each place, in windows of 15 minutes."""
+    """The distribution of scores for all posts, each tag and each place, in windows of 15 minutes."""
     english = pl.col("lang").str.starts_with("en").fill_null(True)
     term = pl.element()
     every = pl.lit([{"kind": "all", "term": "posts"}])

@@ -1,4 +1,4 @@
-"""Trends of which one event is one alert, by the longest phrase that most of those who write about it use."""
+"""Trends, with one alert per event, named by the longest phrase that most of its authors use."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 from ...operators.rules.alert import Alert
 from ...operators.rules.kinds.burst import Burst
 from ...operators.rules.row import Row
-from ...operators.rules.rule import RuleState, _text
+from ...operators.rules.rule import RuleState, key_text
 from ...operators.windows.durations import Duration
 from .words import SPACELESS
 
 _SPACELESS = re.compile(f"[{SPACELESS}]")
 _NAMED = 8
-"""Terms of an event that its alert names beside its own."""
+"""The number of an event's other terms that its alert lists."""
 
 
 class BurstingTerm(NamedTuple):
-    """A term that bursts: its key, how many have it, and some of the texts that hold it."""
+    """A bursting term: its key, its number of authors, and some of the texts that contain it."""
 
     key: tuple[Any, ...]
     text: str
@@ -29,9 +29,10 @@ class BurstingTerm(NamedTuple):
     samples: tuple[str, ...]
 
     def about(self, other: BurstingTerm) -> bool:
-        """Whether what holds this term mostly holds the other one.
+        """Whether texts with this term mostly contain the other one.
 
-        A phrase holds its own words. Otherwise samples of the texts decide: more than half of at least three.
+        A phrase contains its own words. Otherwise samples of the texts decide: more than half of at least
+        three.
         """
         if _holds(self.text, other.text):
             return True
@@ -39,21 +40,21 @@ class BurstingTerm(NamedTuple):
         return len(self.samples) >= 3 and 2 * holding > len(self.samples)
 
     def phrase_of_most(self, other: BurstingTerm) -> bool:
-        """Whether this is a phrase with the other's words that more than half of the other's authors have."""
+        """Whether this is a phrase with the other's words that more than half of the other's authors use."""
         return 2 * self.value > other.value and _holds(self.text, other.text)
 
 
 @dataclass(frozen=True)
 class Trend(Burst):
-    """Keys that have far more than usual, told once for each event.
+    """Keys that have far more than usual, reported once for each event.
 
-    What people write of one event bursts together: a phrase with its words and with other words of the same
-    posts. Of the keys of a window, one belongs to another that at least as many have if it is a longer phrase
-    with the other's words in it, or if most of its posts hold the other one. The words of a phrase belong
-    together if most of the authors of each write it. Of the keys that belong together only the longest that
-    more than half of the largest's authors have is reported, and its alert names the others. What begins
-    later, but within `within` of an event, and belongs to it, is part of that event. All else is as `Burst`
-    says.
+    The terms of one event burst together: a phrase, its words, and other words of the same posts. Within a
+    window, a key belongs to another key with at least as many authors if it is a longer phrase with the
+    other's words, or if most of its posts contain the other one. The words of a phrase belong together if
+    most of the authors of each word write the phrase. Of the keys that belong together, only the longest that
+    more than half of the largest key's authors use is reported, and its alert names the others. A key that
+    begins within `within` of an event and belongs to it is part of that event. `Burst` describes everything
+    else.
 
     `texts` names an answer with samples of the posts; without it, only phrases and their words belong
     together.
@@ -92,14 +93,15 @@ class Trend(Burst):
         """See `Rule`."""
         before = set(state["keys"])
         alerts = list(super().window(state, rows, start_us, end_us, step_us))
-        fired = {_text(alert.key) for alert in alerts if alert.state == "fired"}
+        fired = {key_text(alert.key) for alert in alerts if alert.state == "fired"}
         also: dict[str, list[str]] = {}
         if fired:
-            terms = [one for one in self._terms(rows) if _text(one.key) in fired or _text(one.key) in before]
+            known = fired | before
+            terms = [one for one in self._terms(rows) if key_text(one.key) in known]
             for event in _events(terms):
                 also |= self._assign(state, event, fired, end_us)
         for alert in self._without_parts(state, alerts):
-            others = also.get(_text(alert.key)) if alert.state == "fired" else None
+            others = also.get(key_text(alert.key)) if alert.state == "fired" else None
             yield replace(alert, why=f"{alert.why}; also: {', '.join(others[:_NAMED])}") if others else alert
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
@@ -110,24 +112,24 @@ class Trend(Burst):
         self, state: RuleState, event: list[BurstingTerm], fired: set[str], end_us: int
     ) -> dict[str, list[str]]:
         """Assign new terms to their event: the key that reports it, with the others, if it is a new one."""
-        new = [one for one in event if _text(one.key) in fired]
-        keys = {_text(one.key) for one in event} - fired
+        new = [one for one in event if key_text(one.key) in fired]
+        keys = {key_text(one.key) for one in event} - fired
         begun = [state[known][key] for known in ("events", "parts") for key in keys if key in state[known]]
         recent = [at for at in begun if end_us - at <= self._duration("within")]
         teller = None if recent else _teller(new) if new else None
         for one in new:
             if one is teller:
-                state["events"][_text(one.key)] = end_us
+                state["events"][key_text(one.key)] = end_us
             else:
-                state["parts"][_text(one.key)] = min(recent, default=end_us)
+                state["parts"][key_text(one.key)] = min(recent, default=end_us)
         if teller is None:
             return {}
-        return {_text(teller.key): [one.text for one in new if one.text != teller.text]}
+        return {key_text(teller.key): [one.text for one in new if one.text != teller.text]}
 
     def _without_parts(self, state: RuleState, alerts: Iterable[Alert]) -> Iterator[Alert]:
         """Alerts without those about parts of events, whose beginnings were not reported."""
         for alert in alerts:
-            key = _text(alert.key)
+            key = key_text(alert.key)
             part = key in state["parts"]
             if alert.state == "cleared":
                 state["events"].pop(key, None)
@@ -146,14 +148,14 @@ class Trend(Burst):
 
 
 def _events(terms: Iterable[BurstingTerm]) -> list[list[BurstingTerm]]:
-    """Terms that belong together; the one that most have is the first of each."""
+    """Group terms that belong together, each with the most used term first."""
     events: list[list[BurstingTerm]] = []
     for term in sorted(terms, key=lambda one: (-one.value, len(one.text), one.text)):
         joined = [event for event in events if any(term.about(other) for other in event)]
         if not joined:
             events.append([term])
             continue
-        # Words whose authors mostly write this phrase are about the same, whatever their samples say.
+        # Words whose authors mostly write this phrase belong together, whatever their samples say.
         for event in [one for one in joined[1:] if any(term.phrase_of_most(other) for other in one)]:
             events.remove(event)
             joined[0] += event
@@ -162,7 +164,8 @@ def _events(terms: Iterable[BurstingTerm]) -> list[list[BurstingTerm]]:
 
 
 def _teller(terms: list[BurstingTerm]) -> BurstingTerm:
-    """The longest term that more than half of the largest's authors have; a link if there is no other."""
+    """Return the longest term that more than half of the largest's authors use; a link only if all are
+    links."""
     most = max(one.value for one in terms)
     return max(
         (one for one in terms if 2 * one.value > most),

@@ -105,7 +105,11 @@ def imported(path: Path) -> dict[str, str]:
 def title(page: str) -> str:
     """A page's heading: ``operators-table`` is Table, a public module is called by its name."""
     last = page.rpartition("-")[2]
-    return f"streamgauge.{page}" if page in MODULES else last.replace("_", " ").capitalize()
+    return (
+        f"streamgauge.{page}"
+        if page in MODULES
+        else last.replace("_", " ").capitalize().replace("Sql", "SQL")
+    )
 
 
 def page(room: str, names: dict[str, str]) -> str:

@@ -1,9 +1,9 @@
-"""A stream run over an archive in place of brokers: the worker's and the merger's own parts, in this process.
+"""Running a stream over an archive in place of brokers, with the worker's and merger's code, in this process.
 
-The clock is the recording's: it shows the time at which the latest message that was read was sent. So rules
-that act as time passes, and the limit on times that lie ahead, see what they saw live. Each partition's rows
-come in their order, and partitions by the times of their messages; windows close when all partitions are past
-them, and the last ones at the end, as with ``until="latest"``.
+The clock is the recording's: it shows the time at which the latest message read was sent. So rules that
+depend on the passing of time, and the limit on times in the future, behave as they did live. Each partition's
+rows are processed in order, and partitions by the times of their messages; windows close when all partitions
+are past them, and the last ones at the end, as with ``until="latest"``.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _TAKEN = (
     *("on_window", "sinks", "table", "keep", "until", "workers", "keep_windows", "idle_seconds"),
     "connect_seconds",
 )
-"""The options of a run that mean something, or nothing at all, where no broker takes part."""
+"""The options of a run that apply, or have no effect, without a broker."""
 
 
 def run_archive(stream: Stream, options: RunOptions) -> Summary:
-    """Run a stream over the archive that it reads, and give what came of it.
+    """Run a stream over the archive that it reads, and return its result.
 
     Raises `ValueError` for options and sinks that need a broker, `TypeError` for streams that do, and
-    `ArchiveError` for an archive that is damaged or holds none of the stream's topics.
+    `ArchiveError` for an archive that is damaged or contains none of the stream's topics.
     """
     _check(stream, options)
-    opened = [one for source in stream.kafka_sources for one in recordings_of(source)]
+    opened = [one for source in stream.reading.kafka_sources for one in recordings_of(source)]
     recordings = list({one.topic: one for one in opened}.values())
     tester = _tester(stream, options, recordings)
     begun, refused, example = time.monotonic(), Counter[str](), ""
@@ -50,7 +50,7 @@ def run_archive(stream: Stream, options: RunOptions) -> Summary:
             refused[row.topic] += 1
             example = example or f"{row.topic}[{row.partition}] at {row.offset}: {row.reason}"
         tester.refused.clear()
-        tester.late.clear()  # they are counted
+        tester.late.clear()  # they are counted by now
     tester.finish()
     account = tester.account
     remarks = []

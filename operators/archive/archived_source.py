@@ -1,4 +1,4 @@
-"""What a stream reads of an archive, on either engine."""
+"""What a stream reads from an archive, on either engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .store import store_of
 
 
 def recordings_of(source: KafkaSource) -> list[Recording]:
-    """The topics that a source reads of its archive. Raises `ArchiveError` if there are none."""
+    """The topics that a source reads from its archive. Raises `ArchiveError` if there are none."""
     assert source.archive is not None
     known = topics_of(store_of(source.archive))
     topics = [topic for topic in known if matches(source.topics, topic)]
@@ -25,8 +25,8 @@ def recordings_of(source: KafkaSource) -> list[Recording]:
 
 
 def check_over_archive(stream: Stream) -> None:
-    """Raise `TypeError` for a stream that needs a broker besides the archive that it reads."""
-    if stream.sending is not None or stream.tables:
+    """Raise `TypeError` for a stream that needs a broker in addition to its archive."""
+    if stream.sending is not None or stream.reading.tables:
         what = "sends its rows to a topic" if stream.sending is not None else "is joined with a table"
         raise TypeError(
             f"this stream {what}, and reads an archive; send the archive to a topic by `streamgauge replay`, "

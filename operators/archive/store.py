@@ -1,4 +1,4 @@
-"""Where an archive's files lie: a local folder, or a bucket of an object store by its URL."""
+"""Where an archive's files are stored: a local folder, or an object store by URL."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _DRAFT_SECONDS = 86_400.0
 
 
 class Store(Protocol):
-    """Files by their paths below the archive's own, all of them whole: a file appears with all its bytes."""
+    """Files by their paths within the archive; all are complete: a file appears with all its bytes."""
 
     name: str
 
     def files(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted; none if there is no such folder."""
+        """The names of the files in a folder, sorted; empty if the folder doesn't exist."""
 
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in a folder, sorted."""
 
     def create(self, path: str, data: pa.Buffer) -> bool:
-        """Write a file unless there is one already; whether this call made it.
+        """Write a file unless it exists; returns whether this call created it.
 
         Raises `ArchiveError` if it can't be written; nothing of it is left then.
         """
 
     def open(self, path: str) -> BinaryIO:
-        """A file to read. Raises `FileNotFoundError`."""
+        """Open a file for reading. Raises `FileNotFoundError`."""
 
     def remove(self, path: str) -> None:
-        """Delete a file; nothing happens if it is gone."""
+        """Delete a file; a missing file is ignored."""
 
     def remove_drafts(self, folder: str) -> None:
-        """Delete what programs that were killed have left half written in a folder, once it is a day old."""
+        """Delete partial files that killed programs have left in a folder, once they are a day old."""
 
 
 def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
-    """The store of a folder's path or of a URL, such as ``s3://bucket/archive``.
+    """The store for a folder's path or a URL, such as ``s3://bucket/archive``.
 
-    `options` go to the URL's own filesystem of fsspec, for an endpoint or credentials. Raises `ArchiveError`
-    if there is none for it.
+    `options` go to the URL's fsspec filesystem, for an endpoint or credentials. Raises `ArchiveError` if
+    there is no filesystem for it.
     """
     if "://" not in place:
         return LocalStore(Path(place))
@@ -64,7 +64,7 @@ def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
 
 
 class LocalStore:
-    """A folder of this machine, or one that is mounted."""
+    """A local folder, or a mounted one."""
 
     def __init__(self, root: Path) -> None:
         self.name = str(root)
@@ -86,10 +86,10 @@ class LocalStore:
             return []
 
     def create(self, path: str, data: pa.Buffer) -> bool:
-        """See `Store.create`: a hard link gives a whole file its name, or fails if the name is taken."""
+        """See `Store.create`: a hard link gives a complete file its name, or fails if the name exists."""
         file = self._root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Engines that read folders pass over names that begin with a dot.
+        # Engines that read folders skip names that begin with a dot.
         draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
         try:
             with draft.open("xb") as written:
@@ -126,12 +126,13 @@ class LocalStore:
 
 
 class ObjectStore:
-    """Below a URL, by a filesystem of fsspec; it must be able to create a file only if it isn't there."""
+    """Files below a URL, in an fsspec filesystem; it must support creating a file only if it is missing."""
 
     def __init__(self, url: str, filesystem: Any) -> None:
         self.name = url
         self._files = filesystem
         self._root = filesystem._strip_protocol(url).rstrip("/")
+        self._exclusive = False
 
     def files(self, folder: str) -> list[str]:
         """See `Store.files`."""
@@ -144,7 +145,7 @@ class ObjectStore:
     def _names(self, folder: str, kind: str) -> list[str]:
         try:
             entries = self._files.ls(self._path(folder), detail=True, refresh=True)
-        except TypeError:  # not all filesystems keep listings that could be refreshed
+        except TypeError:  # not all filesystems have cached listings to refresh
             entries = self._files.ls(self._path(folder), detail=True)
         except FileNotFoundError:
             return []
@@ -152,17 +153,30 @@ class ObjectStore:
         return sorted(name for name in names if name and not name.startswith("."))
 
     def create(self, path: str, data: pa.Buffer) -> bool:
-        """See `Store.create`. Raises `ArchiveError` where the store can't do that in one step."""
+        """See `Store.create`. Raises `ArchiveError` if the store can't do that atomically."""
+        created = self._created(path, data)
+        if not self._exclusive and created and self._created(path, data):
+            # Some filesystems, and some servers of S3's protocol, silently ignore the condition.
+            raise self._not_exclusive("it overwrote one")
+        self._exclusive = True
+        return created
+
+    def _created(self, path: str, data: pa.Buffer) -> bool:
         try:
             self._files.pipe_file(self._path(path), data.to_pybytes(), mode="create")
         except FileExistsError:
             return False
         except NotImplementedError as error:
-            raise ArchiveError(
-                f"{self.name}: this store can't create a file only if it doesn't exist ({error}), so two "
-                "archivers could overwrite each other; use a folder, S3, or another store that can"
-            ) from None
+            raise self._not_exclusive(str(error)) from None
+        except OSError as error:
+            raise ArchiveError(f"{path} can't be written to {self.name}: {error}") from None
         return True
+
+    def _not_exclusive(self, why: str) -> ArchiveError:
+        return ArchiveError(
+            f"{self.name}: this store can't create a file only if it doesn't exist ({why}), so two archivers "
+            "could overwrite each other; use a folder, S3, or another store that can"
+        )
 
     def open(self, path: str) -> BinaryIO:
         """See `Store.open`."""
@@ -174,7 +188,7 @@ class ObjectStore:
             self._files.rm_file(self._path(path))
 
     def remove_drafts(self, folder: str) -> None:
-        """See `Store.remove_drafts`: an object is there as a whole, or not at all."""
+        """See `Store.remove_drafts`: objects never exist partially."""
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}".rstrip("/")

@@ -1,4 +1,4 @@
-"""Every byte of an archive read and checked: hashes, pages, offsets, and whether each file is there."""
+"""Verifying every byte of an archive: hashes, pages, offsets, and the existence of each file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from .chain import check_beginning, check_end, first_offsets, segment_in
+from .delta_log import DeltaLog
 from .manifest import Manifest, first_kept, is_record, read_manifest, sha256_of
 from .recording import messages_in
 from .segment import ArchiveError, Segment, check_chain, file_name, first_offset_of, folder
@@ -17,11 +18,11 @@ from .store import Store
 
 @dataclass(slots=True)
 class PartitionCheck:
-    """What was found in a partition's files: each problem names its file.
+    """The findings in a partition's files: each problem names its file.
 
-    `unhashed` counts files whose bytes no other file vouches for: those before the first one of version 3,
-    and one that was published by an archiver that was killed then. Their pages are checked all the same.
-    `lost` are ranges (first, next) that the topic no longer had when it was archived.
+    `unhashed` counts files whose bytes no other file's hash covers: those before the first one of version 3,
+    and one published by an archiver that was killed right after. Their pages are checked all the same. `lost`
+    are ranges (first, next) that the topic no longer had when it was archived.
     """
 
     topic: str
@@ -37,7 +38,7 @@ class PartitionCheck:
 
 
 def file_count(store: Store, topics: Mapping[str, list[int]]) -> int:
-    """How many files there are to read."""
+    """The number of files to read."""
     return sum(len(first_offsets(store, topic, one)) for topic, parts in topics.items() for one in parts)
 
 
@@ -46,12 +47,38 @@ def verify(
 ) -> Iterator[PartitionCheck]:
     """Check the partitions of these topics; `read` is called after each file.
 
-    A problem doesn't end it: the other files are checked as well. Files that an archiver adds meanwhile are
-    left for the next time, and those that retention removes meanwhile are left out.
+    A problem doesn't end the check: the other files are checked as well. Files that an archiver adds
+    meanwhile are left for the next check, and those that retention removes meanwhile are ignored. If a topic
+    has a Delta table, it must contain the same files. Raises `MissingExtraError` then if Delta isn't
+    installed.
     """
     for topic, partitions in topics.items():
+        delta_log = DeltaLog.open(store, topic)
         for partition in partitions:
-            yield _verify_partition(store, topic, partition, read)
+            check = _verify_partition(store, topic, partition, read)
+            if delta_log is not None:
+                with _reported(check):
+                    check.problems += _delta_problems(store, topic, partition, delta_log)
+            yield check
+
+
+def _delta_problems(store: Store, topic: str, partition: int, delta_log: DeltaLog) -> list[str]:
+    """The differences between the files in a topic's Delta table and those in the archive."""
+    place = folder(topic, partition)
+    before, committed = delta_log.files(partition), delta_log.next_offset(partition) or 0
+    files = [file_name(first) for first in first_offsets(store, topic, partition) if first < committed]
+    after = delta_log.files(partition)
+    begins = file_name(first_kept(store, topic, partition) or 0)
+    problems = [
+        f"{place}/{name} is in the Delta table, and not in the archive: restore the file"
+        for name in sorted((before & after) - set(files))
+    ]
+    return problems + [
+        f"{place}/{name} is not in the Delta table, which another program has changed: delete "
+        f"topic={topic}/_delta_log, and the archiver makes it again"
+        for name in files
+        if name >= begins and name not in before | after
+    ]
 
 
 def _verify_partition(store: Store, topic: str, partition: int, read: Callable[[], object]) -> PartitionCheck:
@@ -67,12 +94,17 @@ def _verify_partition(store: Store, topic: str, partition: int, read: Callable[[
     known = {manifest.last: manifest.sha256} if manifest is not None else {}
     before: Segment | None = None
     first_segment: Segment | None = None
+    is_first = True
     for first in first_offsets(store, topic, partition):
         name, segment = file_name(first), None
         try:
             with store.open(f"{place}/{name}") as file:
                 data = pa.py_buffer(file.read())
         except FileNotFoundError:
+            # Retention records what it removes; if this file is gone, so are all files before it.
+            with _reported(check):
+                if first < (first_kept(store, topic, partition) or 0):
+                    before, first_segment, is_first = None, None, True
             continue
         finally:
             read()
@@ -87,8 +119,8 @@ def _verify_partition(store: Store, topic: str, partition: int, read: Callable[[
                 check_chain([before, segment])
                 if segment.before:
                     known[file_name(before.first_offset)] = segment.before
-        if len(hashes) == 1:
-            first_segment = segment
+        if is_first:
+            first_segment, is_first = segment, False
         before = segment
     for name in hashes.keys() & known.keys():
         if hashes[name] != known[name]:

@@ -1,7 +1,7 @@
-"""What is known of a group from outside: its members, its offsets, and what its table topics hold.
+"""What can be learned about a group from outside: its members, offsets, and table topics.
 
-None of it needs a run, or the definition in Python. Who may read the group, its input topics and its table
-topics sees what its mergers see: the log is folded as they fold it.
+This needs neither a run nor the definition in Python. A user who may read the group, its input topics and
+its table topics sees what its mergers see, because the log is folded the same way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLE = re.compile(r"(.+)\.table\.[0-9a-f]{16}")
 
 @dataclass(frozen=True)
 class GroupListed:
-    """A group: `streams` are those of its table topics, by name; `state` is the brokers' word for it."""
+    """A group: `streams` are the streams of its table topics, by name; `state` is as brokers report it."""
 
     group: str
     state: str
@@ -59,9 +59,9 @@ class MemberOverview:
 class PartitionOverview:
     """An input partition.
 
-    `offset` is what the group has committed, None if nothing. `lag` are the messages that wait, `held_back`
-    those of them that can't be read before a transaction ends, which is open since `open_since` (milliseconds
-    since 1970).
+    `offset` is the group's committed offset, or None. `lag` is the number of unread messages; `held_back` of
+    these can't be read before a transaction ends that has been open since `open_since` (milliseconds since
+    1970).
     """
 
     topic: str
@@ -76,12 +76,11 @@ class PartitionOverview:
 
 @dataclass(frozen=True)
 class StreamOverview:
-    """What a stream's table topic holds.
+    """The content of a stream's table topic.
 
-    Times are int64 microseconds since 1970, None before there are any. `held_by` says in words which
-    partition holds the watermark where it is; it is empty for a stream that sends its rows on. Of overlapping
-    windows, `open_windows` are the panes that they are made of. `state_bytes` are those that a merger needs
-    for the open windows.
+    Times are int64 microseconds since 1970, or None as long as there are none. `held_by` names the partition
+    that holds back the watermark; it is empty for a stream that forwards its rows. For overlapping windows,
+    `open_windows` counts their panes. `state_bytes` is the memory that a merger needs for the open windows.
     """
 
     name: str
@@ -96,7 +95,7 @@ class StreamOverview:
 
 @dataclass(frozen=True)
 class GroupOverview:
-    """A group with its members, input partitions and streams; `warnings` are what needs a look."""
+    """A group with its members, input partitions and streams; `warnings` list possible problems."""
 
     group: str
     state: str
@@ -107,7 +106,7 @@ class GroupOverview:
 
 
 def list_groups(config: Mapping[str, Any]) -> list[GroupListed]:
-    """The groups whose table topics this user may see."""
+    """The groups whose table topics this user can list."""
     client = _client(config)
     topics = client.list_topics(timeout=_SECONDS).topics
     listing = client.list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
@@ -131,7 +130,7 @@ def list_groups(config: Mapping[str, Any]) -> list[GroupListed]:
 
 
 def describe_group(config: Mapping[str, Any], group: str) -> GroupOverview:
-    """All that is known of a group. Raises `ValueError` if it has neither offsets nor a table topic."""
+    """Describe a group. Raises `ValueError` if it has neither offsets nor a table topic."""
     client = _client(config)
     topics = client.list_topics(timeout=_SECONDS).topics
     listing = client.list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
@@ -179,7 +178,7 @@ def _client(config: Mapping[str, Any]) -> Admin:
 
 
 def _group_of(log_group: str, known: Collection[str]) -> tuple[str, str]:
-    """The group whose table topic is called so, and the name of its stream, if several run together."""
+    """The group that a table topic belongs to, and its stream's name, if several run together."""
     group, _, name = log_group.rpartition(".")
     return (group, name) if log_group not in known and group in known else (log_group, LONE)
 
@@ -232,7 +231,7 @@ def _partitions(
 
 
 def _stamp(config: Mapping[str, Any], where: Input, offset: int) -> int | None:
-    """The timestamp of the message at an offset, which may be of an open transaction."""
+    """The timestamp of the message at an offset; it may belong to an open transaction."""
     settings = {**member_config(config, "streamgauge.look"), "isolation.level": "read_uncommitted"}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
@@ -262,12 +261,12 @@ def _open_transaction(one: PartitionOverview) -> str:
 def _stream(
     config: Mapping[str, Any], name: str, topic: str, partitions: Iterable[int], inputs: Collection[Input]
 ) -> StreamOverview:
-    """Fold what a table topic holds, as a merger that takes it over does."""
+    """Fold a table topic, as a merger that takes it over does."""
     tails = read_tail(config, topic, dict.fromkeys(partitions, 0))
     if "to" in first_snapshot(topic, tails).definition:
         return _forwarding(name, topic, next(iter(tails.values())))
     stream = folded_stream(topic, tails)
-    mine = {where for where in inputs if stream.reads_topic(where.topic)}
+    mine = {where for where in inputs if stream.reading.reads_topic(where.topic)}
     mergers = folded_log(config, stream, topic, tails, mine)
     states = [merger.state for merger in mergers.values()]
     counts = [merger.window_counts() for merger in mergers.values()]
@@ -289,7 +288,7 @@ def _stream(
 
 
 def _forwarding(name: str, topic: str, tail: Tail) -> StreamOverview:
-    """What the log of a stream holds that sends its rows on: offsets and counts, and no window."""
+    """The overview of a stream that forwards its rows: its log has offsets and counts, but no windows."""
     state = LogState() if tail.snapshot is None else read_state(tail.snapshot.state)[0]
     for delta in tail.deltas:
         mark = state.marks.get(delta.input)
@@ -300,15 +299,15 @@ def _forwarding(name: str, topic: str, tail: Tail) -> StreamOverview:
 
 
 def held_by(marks: Mapping[Input, Mark], inputs: Collection[Input], delay_us: int) -> str:
-    """Which partition holds the watermark where it is, in words.
+    """Which partition holds back the watermark, in words.
 
     >>> held_by({}, [Input("posts", 0)], 0)
-    'posts[0], of which no message was counted yet'
+    'posts[0], from which no message was counted yet'
     >>> held_by({Input("posts", 0): Mark()}, [Input("posts", 0)], 0)
     'posts[0], which has no event time yet'
     """
     if unknown := sorted(set(inputs) - marks.keys()):
-        return f"{unknown[0]}, of which no message was counted yet"
+        return f"{unknown[0]}, from which no message was counted yet"
     awake = {where: mark.time.watermark(delay_us) for where, mark in marks.items() if not mark.idle}
     if not awake:
         return "no partition: all are silent"

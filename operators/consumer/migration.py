@@ -1,17 +1,18 @@
 """Give a group a changed definition, from where the windows of its old one have closed.
 
-A changed definition that touches the state can't go on with open windows. But the windows that were handed
-over are done, and everything else lies in the input from some offset on. So the new definition begins in a
-table topic of its own, with a snapshot that says two things: windows up to the **end** of those that were
-handed over are closed for good, and each input partition goes on at its **start**, an offset before which no
-row of a later window lies. Rows after it that belong to closed windows are late: no window gets a row twice.
+A changed definition that touches the state can't continue with open windows. But emitted windows are
+complete, and everything else is in the input from some offset on. So the new definition begins in a table
+topic of its own, with a snapshot that records two things. Windows up to the **end** of the emitted ones are
+closed for good. Each input partition resumes at its **start**, an offset before which there is no row of a
+later window. Rows after it that belong to closed windows are late, so no window gets a row twice.
 
-Where both definitions treat rows alike (source, event time, steps), the start follows from the old table
-topic: it is where the deltas of the oldest open window begin. Otherwise rows that the old definition has
-filtered out may lie anywhere, and reading begins with the first message, or where the caller says.
+If both definitions treat rows alike (source, event time, steps), the start follows from the old table topic:
+it is where the deltas of the oldest open window begin. Otherwise, rows that the old definition filtered out
+may be anywhere, and reading begins with the first message, or at the caller's `start`.
 
-The order makes each step repeatable: the new table topic, the offsets, and at last the old table topic goes.
-A group with both table topics refuses to run under either definition, until the migration has been run again.
+The order makes each step repeatable: create the new table topic, set the offsets, and finally delete the old
+table topic. A group with both table topics refuses to run under either definition, until the migration has
+been run again.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ _APART = "give the changed stream a group_id of its own, and stop the old one wh
 
 @dataclass(frozen=True)
 class Migration:
-    """What a migration does, or has done.
+    """The plan or the result of a migration.
 
-    `changes` says in words how the definitions differ. `end` is when the last window of the old definition
-    ended that was handed over (None: there was none); windows that end later are the new definition's.
-    `starts` are the offsets at which it begins to read.
+    `changes` describes how the definitions differ. `end` is the end of the last window that the old
+    definition emitted (None if there was none); windows that end later belong to the new definition. `starts`
+    are the offsets at which it begins to read.
     """
 
     group: str
@@ -78,18 +79,19 @@ class Migration:
 def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_run: bool = False) -> Migration:
     """Give a group another definition, from where the windows of its old one have closed.
 
-    The next run of the group with `stream` counts all later windows from their first row on, so that no
-    window of either definition lacks a row or has one twice. Its account begins at zero at its start offsets;
-    rows that it reads again and that belong to windows of the old definition are in it as late. Windows that
-    the old definition has shown before they closed are emitted again. The group's old table topic is deleted.
+    The next run of the group with `stream` counts all later windows from their first row on, so no window of
+    either definition lacks a row or counts one twice. Its account begins at zero at its start offsets, and
+    counts rows as late that it rereads and that belong to windows of the old definition. Windows that the old
+    definition emitted before they closed are emitted again. The group's old table topic is deleted.
 
     If the definitions differ in their source or in steps, rows that the old one filtered out may count now.
-    Then the topics are read from their first message on, or from `start` (as `to` in `reset`): a place before
-    which no row of a window that is still open lies. With `dry_run` nothing is changed.
+    Then the topics are read from their first message on, or from `start` (as `to` in `reset`), a position
+    before which there is no row of a window that is still open. With `dry_run` nothing is changed.
 
     Raises `GroupInUse` while the group has members, and `ValueError` for definitions that can't follow each
     other: joined streams, sessions and windows by count, another event time, other topics, windows that would
-    begin before those of the old one have ended; and for a change with which the group goes on by itself.
+    begin before those of the old one have ended; and for a change with which the group can continue by
+    itself.
 
         sg.migrate("by-minute", posts)    # or: streamgauge groups migrate by-minute streams:posts
 
@@ -100,8 +102,8 @@ def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_ru
     ValueError: the stream has no aggregates yet; add .tumbling("1m").agg(posts=count()), or send its \
 rows with .rows_to_kafka("topic")
     """
-    stream.check_on_brokers()
-    sources = stream.complete().kafka_sources
+    stream.reading.check_on_brokers()
+    sources = stream.complete().reading.kafka_sources
     config = sources[0].settings
     client = admin(config)
     check_empty(client, group_id)
@@ -147,7 +149,7 @@ rows with .rows_to_kafka("topic")
     migration = Migration(group_id, tuple(changes), end, starts, own)
     if dry_run:
         return migration
-    if own in topics:  # of a migration that was interrupted
+    if own in topics:  # left by an interrupted migration
         remove(client, [own], [])
         wait_until_gone(client, [own])
     ensure_topic(client, own, len(partitions), TOPIC_CONFIG)
@@ -169,18 +171,18 @@ rows with .rows_to_kafka("topic")
     gone = (tables | {old}) - {own}
     remove(client, gone, [])
     wait_until_gone(client, list(gone))
-    log.info("the group %s goes on with another definition: %s", group_id, "; ".join(changes))
+    log.info("the group %s continues with another definition: %s", group_id, "; ".join(changes))
     return migration
 
 
 def _table_topics(group_id: str, topics: set[str]) -> set[str]:
-    """The table topics of a group, one for each definition that it has had and that was not removed."""
+    """The table topics of a group, one for each of its definitions whose topic was not removed."""
     pattern = re.compile(re.escape(f"{log_group(group_id, LONE)}.table.") + "[0-9a-f]{16}")
     return {topic for topic in topics if pattern.fullmatch(topic)}
 
 
 def _old_topic(group_id: str, tables: set[str], fingerprints: set[str]) -> str:
-    """The table topic of the definition that the group has."""
+    """The table topic of the group's definition."""
     committed = {table_topic(group_id, one) for one in fingerprints if one} & tables
     if len(old := committed or tables) != 1:
         raise ValueError(
@@ -192,10 +194,10 @@ def _old_topic(group_id: str, tables: set[str], fingerprints: set[str]) -> str:
 
 
 def _new_fingerprint(stream: Stream, old: str) -> str:
-    """The fingerprint under which the new definition begins: its own, unless the old one has the same.
+    """The fingerprint under which the new definition starts: its own, unless the old one has the same.
 
-    Fingerprints differ if tables can't be merged. Two definitions that treat rows differently on the way to
-    the same table have one fingerprint, and need a table topic each.
+    Fingerprints differ if tables can't be merged. Two definitions that compute the same table from
+    differently treated rows have one fingerprint, and need separate table topics.
     """
     own = stream.fingerprint()
     if own != old:
@@ -205,12 +207,12 @@ def _new_fingerprint(stream: Stream, old: str) -> str:
 
 
 def _check_successor(group_id: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a definition that can't begin where another one's windows have closed."""
+    """Raise `ValueError` for a definition that can't start where another one's windows have closed."""
     if before.get("version") != after.get("version"):
         raise DefinitionChanged("; ".join(differences(before, after)))
     if goes_on(before, after):
         raise ValueError(
-            f"the group {group_id!r} goes on with its open windows under this definition: nothing needs to "
+            f"the group {group_id!r} continues with its open windows under this definition: nothing needs to "
             "be migrated; start its run"
         )
     for definition in (before, after):
@@ -223,8 +225,7 @@ def _check_successor(group_id: str, before: Mapping[str, Any], after: Mapping[st
         raise ValueError(f"one definition has windows and the other sends its rows on; {_APART}")
     if _times(before) != _times(after):
         raise ValueError(
-            "the event time changed, so windows of one definition say nothing about those of the other; "
-            f"{_APART}"
+            f"the event time changed, so the windows of the two definitions can't be compared; {_APART}"
         )
 
 
@@ -237,7 +238,7 @@ def _times(definition: Mapping[str, Any]) -> Any:
 
 
 def _rows(definition: Mapping[str, Any]) -> Any:
-    """All that decides which rows there are, and when."""
+    """Everything that determines which rows exist, and when."""
     whole = [(one.get("source"), one.get("time"), one.get("steps")) for one in _parts(definition)]
     return definition.get("source"), definition.get("time"), definition.get("steps"), whole
 
@@ -258,7 +259,7 @@ def _check_topics(before: Mapping[str, Any], read: InputTopics) -> None:
 def _ends_of_log(
     tails: Mapping[int, Tail], places: Mapping[Input, Committed], inputs: list[Input]
 ) -> dict[Input, Position]:
-    """Where a log of offsets alone ends, by input partition."""
+    """The end of a log without windows, by input partition."""
     begins = {
         where: min((d.first_offset for tail in tails.values() for d in tail.deltas if d.input == where),
                    default=-1)
@@ -279,16 +280,16 @@ def _closed(
     places: Mapping[Input, Committed],
     inputs: list[Input],
 ) -> tuple[int, dict[Input, Position]]:
-    """When the last window ended that was handed over, and where reading must begin for all later ones."""
+    """The end of the last emitted window, and where reading must start to cover all later ones."""
     old = folded_stream(topic, tails)
     for window in (old.window, stream.window):
         if not isinstance(window, Paned):
             kind = "none" if window is None else window.kind
             raise ValueError(
-                f"windows of the kind {kind!r} don't end at times that another definition could go on from; "
+                f"windows of the kind {kind!r} don't end at times where another definition could begin; "
                 f"{_APART}"
             )
-    mine = [where for where in inputs if old.reads_topic(where.topic)]
+    mine = [where for where in inputs if old.reading.reads_topic(where.topic)]
     mergers = folded_log(config, old, topic, tails, mine)
     assert isinstance(old.window, Paned) and isinstance(stream.window, Paned)
     ends = {_handed_over_until(merger, old.window) for merger in mergers.values()}
@@ -304,7 +305,7 @@ def _closed(
 
 
 def _handed_over_until(merger: Merger, window: Paned) -> int:
-    """When the last window of a merger ended of those up to which all were handed over."""
+    """The end of the last of a merger's windows up to which all were emitted."""
     pending = merger.due() is not None and merger.final
     emitted_us = read_state(merger.restore_point()[1])[1].until_us
     closed_us = merger.state.closed_us
@@ -314,10 +315,10 @@ def _handed_over_until(merger: Merger, window: Paned) -> int:
 
 
 def _check_windows(old: Paned, new: Paned, end_us: int) -> None:
-    """Raise `ValueError` if a window of the new definition would need rows from before those that are left.
+    """Raise `ValueError` if a window of the new definition would need rows that are already deleted.
 
-    Rows of windows that were handed over are gone from the table topic, so the first window that ends later
-    must begin where the first open window of the old definition does, or after it.
+    Rows of emitted windows are gone from the table topic, so the first window that ends later must begin
+    where the first open window of the old definition does, or after it.
     """
     first, first_old = new.start_of(new.first_end(end_us)), old.start_of(old.first_end(end_us))
     if first >= first_old:
@@ -337,7 +338,7 @@ def _starts(
     places: Mapping[Input, Committed],
     inputs: list[Input],
 ) -> dict[Input, Position]:
-    """Where the deltas of the oldest open window begin, by input partition."""
+    """The start of the deltas of the oldest open window, by input partition."""
     positions: dict[Input, Position] = {}
     for partition, merger in mergers.items():
         marks = read_state(merger.restore_point()[1])[0].marks
@@ -364,7 +365,7 @@ def _earlier(
     start: Place | None,
     end_us: int,
 ) -> dict[Input, Position]:
-    """Where reading must begin if rows may count now that the old definition left out."""
+    """Where reading must start if rows may count now that the old definition filtered out."""
     inputs = sorted(positions)
     deltas = [delta for tail in tails.values() for delta in tail.deltas]
     firsts = {
@@ -375,7 +376,7 @@ def _earlier(
     if start is not None:
         offsets = offsets_at(client, inputs, start)
     elif firsts:
-        # Nothing was trimmed, so the log says where the group began.
+        # Nothing was trimmed, so the log shows where the group started.
         offsets = firsts
     elif stream.time is None and end_us > EARLIEST:
         assert isinstance(stream.window, Paned)

@@ -26,10 +26,10 @@ OnWindow = Callable[["SketchTable"], None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 LEAST_STATE = 1_000_000
-"""The least that a stream's windows may be limited to, in bytes."""
+"""The lowest limit for the memory of a stream's windows, in bytes."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
-"""A valid group name: a topic's name, with room for what its table topic's name adds."""
+"""A valid group name: a topic name with room for the suffix of its table topic."""
 
 
 class SharedKeywords(TypedDict, total=False):
@@ -69,7 +69,7 @@ class RunOptions:
     """The options of a run.
 
     delivery
-        What is promised if a worker dies, is paused or cut off while it delivers its results:
+        The guarantee if a worker dies, is paused or is cut off while it delivers its results:
 
         | delivery | counts | dead letters | costs |
         |---|---|---|---|
@@ -79,20 +79,20 @@ class RunOptions:
         | `at_most_once` | never too many | may be lost | the same |
 
         `exactly_once` sends deltas and commits positions in one transaction; a transaction left open by a
-        dead worker blocks readers for ``transaction.timeout.ms``. The others need no right to transactions.
-        `effectively_once` sends deltas, then commits. A worker that is assigned a partition claims it in the
-        table topic, and continues after the deltas there: mergers drop ranges that they already have, and all
-        deltas sent before the claim (`worker.partition_recovery`). `at_least_once` does the same without
-        claims: `Summary.overlaps` counts deltas that counted messages twice, for example from a worker that
-        was paused. `at_most_once` commits first, and results held by a dying worker are lost. Sinks get
-        closed windows exactly once in any case.
+        dead worker blocks readers for ``transaction.timeout.ms``. The other deliveries need no permission for
+        transactions. `effectively_once` sends deltas, then commits. A worker that is assigned a partition
+        claims it in the table topic, and continues after the deltas there: mergers drop ranges that they
+        already have, and all deltas sent before the claim (`worker.partition_recovery`). `at_least_once` does
+        the same without claims: `Summary.overlaps` counts deltas that counted messages twice, for example
+        from a worker that was paused. `at_most_once` commits first, and results held by a dying worker are
+        lost. Sinks always get closed windows exactly once.
     until
         ``"latest"`` ends the run when all messages that exist at its start are counted; None runs for ever.
     on_window
         Called with the table of sketches of each window as it closes, in the merger's thread. If it raises,
         the run ends, and the next run of the group emits that window again. A window that only silence has
-        closed may be emitted again in any case, complete, with the rows that followed: replace the earlier
-        one by its `window_start` and keys (see `Stream.tumbling`).
+        closed may always be emitted again, complete, with the rows that followed: replace the earlier one by
+        its `window_start` and keys (see `Stream.tumbling`).
     workers
         The number of sketching workers. With more than one, each is a process.
     group_id
@@ -109,14 +109,14 @@ class RunOptions:
         The topic for messages whose windows are all over: ``"<topic>.late-messages"`` if empty; None only
         counts them. They are sent unchanged, with a header `late_by` that states the delay, in the
         transaction of the checkpoint. Messages that only the merger finds to be late, because their partition
-        was silent while others continued, exist only as sketches and can't be sent there: they are late in
-        the account, and the metric ``messages_missed_total`` counts them.
+        was silent while others continued, exist only as sketches and can't be sent there. The account counts
+        them as late, and so does the metric ``messages_missed_total``.
     emit
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
         `checkpoint_seconds`, closed or open, if they have changed; ``"both"``. A window that is emitted while
         it fills is emitted again, complete: `SketchTable.is_final` distinguishes them. Sinks only get closed
-        windows. But unless it is ``"close"``, a window that only silence has closed is emitted again, also to
-        sinks, once it is final, even if no row followed for it.
+        windows. With ``"checkpoint"`` and ``"both"``, a window that only silence has closed is emitted again
+        once it is final, to sinks as well, even if it got no further row.
     state_bytes
         The memory in bytes for open windows in this process; no limit if None. A worker whose sketches take a
         quarter of that delivers them before the next checkpoint is due. The state of count windows in a
@@ -128,9 +128,9 @@ class RunOptions:
         largest. A later run of the group resumes where it ended.
     truncated
         What happens when a partition's log has lost messages that were counted, as after an unclean leader
-        election: ``"stop"`` ends the run with a `LogTruncated` error that names them; ``"continue"`` goes on
-        from where the log was truncated, and `Account.truncated` counts the messages that are in the counts
-        and no longer in the log. The latter takes ``delivery="exactly_once"``.
+        election: ``"stop"`` ends the run with a `LogTruncated` error that names them; ``"continue"`` resumes
+        where the log was truncated, and `Account.truncated` counts the messages that are in the counts and no
+        longer in the log. It needs ``delivery="exactly_once"``.
     checkpoint_seconds
         The time between checkpoints, at which everything read is delivered.
     idle_seconds
@@ -147,10 +147,10 @@ class RunOptions:
         A folder, or a URL such as ``"s3://bucket/minutes"``, that stores the run's closed windows, as the
         sink `SketchesToParquet` does with ``compacted=True``: Parquet, each window exactly once. The group's
         table topic only holds open windows; `streamgauge serve --group NAME --table FOLDER` and SQL
-        (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group name the same folder. Streams
-        that run together each have a folder of their name in it.
+        (``GROUP='…', SKETCHES='…'``) query both as one table. All runs of a group must name the same folder.
+        Each stream that runs together with others has a folder of its name in it.
     keep
-        How long the windows in `table` are stored after they end, such as ``"30d"``; for ever if None.
+        How long the windows in `table` are stored after their end, such as ``"30d"``; for ever if None.
     metrics
         The address of the run's Prometheus metrics (``/metrics``) and health (``/health`` and ``/ready``): a
         port on this machine, such as 9400 (0 selects a free one, see `Run.metrics_address`), or
@@ -226,7 +226,7 @@ class RunOptions:
             )
         if self.on_window is not None and not callable(self.on_window):
             raise TypeError(f"on_window must be a function of one table, got {self.on_window!r}")
-        from ..sinks.sink import is_sink  # with all that makes and reads tables
+        from ..sinks.sink import is_sink  # imports everything that writes and reads tables
 
         if not isinstance(self.sinks, list | tuple) or not all(map(is_sink, self.sinks)):
             raise TypeError(
@@ -238,11 +238,11 @@ class RunOptions:
                 f"keep is how long a table's windows are stored: name its folder, table=, got {self.keep!r}"
             )
         if self.table is not None:
-            _ = self.all_sinks  # what is wrong with the folder or the length is wrong now
+            _ = self.all_sinks  # raises now for an invalid folder or length
 
     @cached_property
     def all_sinks(self) -> list[Sink]:
-        """The sinks, with that of `table`."""
+        """The sinks, including that of `table`."""
         if self.table is None:
             return list(self.sinks)
         from ..sinks.sketches_to_parquet import SketchesToParquet
@@ -267,10 +267,10 @@ class RunOptions:
 
 
 def with_run_options(function: F) -> F:
-    """A function that passes its ``**options`` on, with the fields of `RunOptions` in its signature for
+    """Wrap a function that passes its ``**options`` on; its signature lists the fields of `RunOptions` for
     `help`.
 
-    An unknown option is a `TypeError`, which names the nearest one.
+    An unknown option is a `TypeError` that suggests the nearest one.
 
     >>> inspect.signature(with_run_options(lambda **options: None)).parameters["workers"]
     <Parameter "workers: 'int' = 1">
@@ -291,7 +291,7 @@ def with_run_options(function: F) -> F:
         for name in given.keys() - known.keys():
             near = get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"its options are {', '.join(list(known)[1:])}"
-            raise TypeError(f"{function.__name__}: there is no {name}=; {hint}")
+            raise TypeError(f"{function.__name__}: unknown argument {name}=; {hint}")
         return function(*args, **given)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]

@@ -19,18 +19,18 @@ from .options import RunOptions
 class Plan:
     """One run of a stream on Kafka: what was requested, and the state at its start.
 
-    `group_id` is the group's name, a generated one for a run on its own. `partitions` is how many partitions
-    each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
-    says where partitions that the group knows go on; others are read from their first message. `counted` are
-    the offsets that the group had committed with its deltas when the run began: the table topic must hold
-    them up to there.
-    `table_partitions` is the number of the table topic's partitions, `split_keys` the keys by which groups
-    are spread over them (None: all keys). `topic_ids`, by input topic, and
-    `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
-    `sent_partitions` is how many partitions the topic has that rows are sent on to.
+    `group_id` is the group's name, generated for a run without a group. `partitions` is the number of each
+    input topic's partitions at the start, `ends` are the offsets to read up to, or None to run for ever.
+    `starts` has the offsets from which partitions that the group knows resume; others are read from their
+    first message. `counted` are the offsets that the group had committed with its deltas when the run began:
+    the table topic must reach them. `table_partitions` is the number of the table topic's partitions,
+    `split_keys` the keys by which groups are spread over them (None: all keys). `topic_ids`, by input topic,
+    and `table_id` are the topics' ids, empty if brokers have none. `member` distinguishes the run's workers,
+    and `transactional_id` is for a worker's transactions: its replacement uses the same. `sent_partitions` is
+    the number of partitions of the topic that rows are forwarded to.
 
-    Streams that run together have a plan each, with a `name`, and `together` are the names of all of them.
-    Group, topics and ends are the same for all, as far as they read the same.
+    Streams that run together have a plan each, with a `name`, and `together` are the names of all of them. As
+    far as they read the same topics, group, topics and ends are the same for all.
     """
 
     stream: Stream
@@ -45,6 +45,7 @@ class Plan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     table_id: str = ""
     member: str = ""
+    transactional_id: str = ""
     sent_partitions: int = 0
     name: str = LONE
     together: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Plan:
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
         """The stream's Kafka sources. Raises `TypeError` if its rows come from frames."""
-        return self.stream.kafka_sources
+        return self.stream.reading.kafka_sources
 
     @property
     def topic(self) -> str:
@@ -69,50 +70,50 @@ class Plan:
     def config(self) -> Settings:
         """librdkafka's settings for every client of the run."""
         settings = self.sources[0].settings
-        return settings if self.stream.joined is None else Settings({**settings, **RANGES})
+        return settings if self.stream.reading.joined is None else Settings({**settings, **RANGES})
 
     @property
     def split(self) -> str:
-        """By which keys groups are spread over the table topic's partitions, as JSON; empty if by all."""
+        """The keys that spread groups over the table topic's partitions, as JSON; empty for all keys."""
         return split_text(self.table_partitions, self.split_keys)
 
     def letters(self, topic: str) -> str | None:
-        """Where messages of a topic go that can't be counted, if anywhere."""
+        """The topic for a topic's messages that can't be counted, if any."""
         return self.options.dead_letter_topic(topic)
 
     def late_topic(self, topic: str) -> str | None:
-        """Where late messages of a topic go, if anywhere."""
+        """The topic for a topic's late messages, if any."""
         return self.options.late_topic(topic)
 
-    def of_worker(self, number: int) -> Plan:
-        """That of one of the workers: without what is of the run's process alone, which may not pickle."""
+    def of_worker(self, number: int, transactional_id: str) -> Plan:
+        """The plan of one worker, without what only the run's process needs and may be unable to pickle."""
         options = replace(self.options, on_window=None, sinks=(), metrics=None, registry=None)
-        return replace(self, options=options, member=str(number))
+        return replace(self, options=options, member=str(number), transactional_id=transactional_id)
 
     @property
     def log_group(self) -> str:
-        """The group by whose name others know this stream's table topic: its own among several streams."""
+        """The group name that this stream's table topic goes by; each of several streams has its own."""
         return log_group(self.group_id, self.name)
 
     @property
     def merger_group(self) -> str:
-        """The consumer group of those who read the table topic."""
+        """The consumer group of the processes that read the table topic."""
         return f"{self.log_group}.merger"
 
 
 @dataclass(frozen=True)
 class Plans:
-    """The plans of the streams that share one reading, by their names: what a worker does.
+    """The plans of the streams that share a consumer, by name: what a worker does.
 
-    They are of one group on one cluster, with the same options but for what is of one stream; each input
-    partition is read by those streams that take its topic.
+    They belong to one group on one cluster, with the same options except those of a single stream. Each input
+    partition is read for the streams that read its topic.
     """
 
     by_name: Mapping[str, Plan]
 
     @classmethod
     def of(cls, plans: Iterable[Plan]) -> Plans:
-        """These plans."""
+        """Collect plans by name."""
         return cls({plan.name: plan for plan in plans})
 
     @property
@@ -122,8 +123,8 @@ class Plans:
 
     @property
     def config(self) -> Settings:
-        """librdkafka's settings for every client of the run, those that joins need among them."""
-        joined = [plan for plan in self.by_name.values() if plan.stream.joined is not None]
+        """librdkafka's settings for every client of the run, including those that joins need."""
+        joined = [plan for plan in self.by_name.values() if plan.stream.reading.joined is not None]
         return (joined or [self.first])[0].config
 
     @property
@@ -138,7 +139,7 @@ class Plans:
 
     @property
     def partitions(self) -> dict[str, int]:
-        """How many partitions each input topic has at the start."""
+        """The number of partitions of each input topic at the start."""
         return {topic: n for plan in self.by_name.values() for topic, n in plan.partitions.items()}
 
     @property
@@ -148,6 +149,6 @@ class Plans:
             topic: topic_id for plan in self.by_name.values() for topic, topic_id in plan.topic_ids.items()
         }
 
-    def of_worker(self, number: int) -> Plans:
-        """That of one of the workers."""
-        return Plans.of(plan.of_worker(number) for plan in self.by_name.values())
+    def of_worker(self, number: int, transactional_id: str) -> Plans:
+        """The plans for one of the workers."""
+        return Plans.of(plan.of_worker(number, transactional_id) for plan in self.by_name.values())

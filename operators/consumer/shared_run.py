@@ -19,16 +19,16 @@ from .supervision.stream_results import StreamResults
 from .supervision.supervisor import Supervisor
 
 _ID = "x" * 22
-"""As long as the ids that brokers give to topics."""
+"""The length of the topic ids that brokers assign."""
 _LONGEST = 200
-"""Of a group and a stream's name, so that the name of a table topic fits."""
+"""The longest group and stream name together for which the table topic's name still fits."""
 
 
 class RunTogether(Supervisor):
     """Running streams that share one consumer: ``run["tags"]`` is one of them.
 
-    It has its own `table`, `summary`, `figures` and `health`, like a `Run`. `stop`, `wait`, `drain` and
-    `scale` here apply to all streams; iterating gives the names.
+    Each has its own `table`, `summary`, `figures` and `health`, like a `Run`. `stop`, `wait`, `drain` and
+    `scale` apply to all streams; iterating yields the names.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -95,7 +95,7 @@ def options_of(
     on_window: Mapping[str, OnWindow] | None,
     sinks: Mapping[str, Sequence[Sink]] | None,
 ) -> dict[str, RunOptions]:
-    """The options of each stream: `options` apply to all, `on_window` and `sinks` are given by name.
+    """The options of each stream: `options` apply to all; `on_window` and `sinks` are by stream name.
 
     Raises `TypeError` and `ValueError` for streams and options that can't run together.
     """
@@ -117,7 +117,7 @@ def options_of(
         raise ValueError(
             f"group_id is {options.group_id!r}; with a stream's name it is at most {_LONGEST} characters long"
         )
-    joined = [name for name, stream in streams.items() if stream.joined is not None]
+    joined = [name for name, stream in streams.items() if stream.reading.joined is not None]
     if largest_metadata(dict.fromkeys(streams, (_ID, _ID)), joined) > LARGEST:
         raise ValueError(
             f"streams: {len(streams)} are too many to run together, since a broker takes {LARGEST:,} bytes "
@@ -145,7 +145,7 @@ def options_of(
 
 
 def _by_name(option: str, given: Any, streams: Mapping[str, Stream]) -> Mapping[str, Any]:
-    """An option that is of one stream. Raises `TypeError` and `ValueError` if it isn't given by names."""
+    """An option with a value per stream. Raises `TypeError` and `ValueError` unless it is given by name."""
     if given is None:
         return {}
     first = next(iter(streams))

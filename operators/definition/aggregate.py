@@ -15,10 +15,10 @@ from ...sketches.core.protocol import Groups, SketchError
 from ..families import MOMENT, RENAMED, Family, family
 
 VERSION = 1
-"""The version of the form in which an aggregate is written down."""
+"""The version of the JSON form of an aggregate."""
 
 METADATA = b"streamgauge"
-"""The key of the definitions in Arrow metadata."""
+"""The key under which Arrow metadata stores definitions."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Aggregate:
 
     `inputs` names the columns of further row-wise inputs. `typed` adds the parameters that the column's type
     determines; only a typed aggregate can create groups. If hashes of values are stored, these include
-    `item_kind`: the kind of values that may be queried (`sketches.core.item_kinds`).
+    `item_kind`: the kind of values that may be queried (`sketches.core.values.item_kinds`).
 
     >>> import streamgauge as sg
     >>> users = aggregate("distinct", "user", lg_k=11)
@@ -44,12 +44,12 @@ class Aggregate:
 
     @property
     def family(self) -> Family:
-        """The aggregate's line in the registry."""
+        """The aggregate's entry in the registry."""
         return family(self.name)
 
     @property
     def columns(self) -> list[str]:
-        """All columns that it is computed from: its own, and those of its inputs."""
+        """All columns that it reads: its own, and those of its inputs."""
         return [*([] if self.column is None else [self.column]), *self.inputs.values()]
 
     def typed(self, column_type: pa.DataType | None) -> Aggregate:
@@ -65,13 +65,13 @@ class Aggregate:
             decided = self.family.of_column(column_type)
         except TypeError as error:
             raise TypeError(f"{self.name}({self.column!r}): {error}") from None
-        from ...sketches.core.item_kinds import kind_of_type
+        from ...sketches.core.values.item_kinds import kind_of_type
 
         item_kind = kind_of_type(column_type) if self.family.aggregate.hashes else None
         return replace(self, params={**self.params, **decided}, item_kind=item_kind)
 
     def groups(self, n: int = 0, seed: int = 0) -> Groups:
-        """`n` empty groups of this aggregate; `seed` is for those families that draw random numbers."""
+        """`n` empty groups of this aggregate; `seed` is for families that draw random numbers."""
         params = dict(self.params)
         if "type" in params:
             params["type"] = arrow_type(params["type"])
@@ -94,24 +94,24 @@ class Aggregate:
         return fields if self.item_kind is None else {**fields, "item_kind": self.item_kind}
 
     def to_json(self) -> str:
-        """The definition for a field's metadata: the same text for the same aggregate."""
+        """The definition as text for a field's metadata; equal aggregates give equal text."""
         return json.dumps({"version": VERSION, **self.definition()}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The aggregate of a definition. Raises `SketchError` if it is not one, or of another form."""
+        """Parse an aggregate's definition. Raises `SketchError` if it is invalid or of another version."""
         return cls(*_read(text))
 
 
 @lru_cache(1_000)
 def _read(text: str | bytes) -> tuple[Any, ...]:
-    """What a definition says, which every look at a table's schema needs; see `Aggregate.from_json`."""
+    """Parse a definition (`Aggregate.from_json`); cached, because every look at a table's schema needs it."""
     try:
         fields = json.loads(text)
         if fields["version"] != VERSION:
             raise SketchError(
-                f"the aggregate is written down in form {fields['version']}, by another version of "
-                f"streamgauge, and this one reads form {VERSION}: install that version"
+                f"the aggregate was written in format version {fields['version']}, by another version of "
+                f"streamgauge, and this one reads format version {VERSION}: install that version"
             )
         name = RENAMED.get(fields["aggregate"], fields["aggregate"])
         family(name)
@@ -137,11 +137,11 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
-    """The aggregate called `name`; its options are parameters of the sketch or of the answer.
+    """Return the aggregate called `name`; the options are parameters of its sketch or its answer.
 
-    A family's further inputs are options too, and name columns (`weight="amount"`); a row's event time and
-    place need no name. Raises `KeyError` for a name, `TypeError` for an option that the registry doesn't have
-    or a missing input, and `SketchError` for a parameter out of range.
+    A family's further inputs are options as well and name columns (`weight="amount"`); a row's event time and
+    position need no name. Raises `KeyError` for an unknown name, `TypeError` for an unknown option or a
+    missing input, and `SketchError` for a parameter out of range.
     """
     line = family(name)
     named = [given for given in line.inputs if given not in MOMENT]
@@ -165,7 +165,7 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
 
 
 def _check(line: Family, params: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    """Raise `SketchError` for parameters that the family refuses, by making no groups of it."""
+    """Raise `SketchError` for parameters that the family refuses, by creating no groups with them."""
     try:
         if not line.exact:
             line.groups_class()(0, **params)

@@ -1,7 +1,7 @@
 """What changed between two definitions of a stream, in words.
 
-Before going on from kept state (a consumer group, a checkpoint), a run compares the definition that made it
-with the one at hand, and says the difference before anything is read.
+Before a run resumes from stored state (a consumer group, a checkpoint), it compares the definition that
+created the state with its own, and reports any difference before it reads anything.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .expression_text import columns_in, skeleton
 
 
 class DefinitionChanged(StreamgaugeError, ValueError):
-    """Kept state was made by another definition than the one at hand; the message says what changed.
+    """The stored state belongs to another definition; the message says what changed.
 
-    `stream` is the name of the stream whose it is, where several run together.
+    `stream` is the name of the stream concerned, if several run together.
     """
 
     stream = ""
@@ -44,11 +44,11 @@ _COMPARED = (
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What is different in `after`, one sentence for each change; none where the definitions are the same.
+    """Describe each change in `after` in one sentence; an empty list if the definitions are equal.
 
-    Both are as `Stream.definition` gives them, or a part of that: a key missing on both sides is the same.
-    The questions that aggregates answer in the end don't count as a difference, nor does what another
-    version of Polars or Python may have put into other words (`rewritten`).
+    Both are results of `Stream.definition`, or the same part of them: a key that both lack is equal.
+    Parameters that only affect answers are not compared, nor are texts that only another version of Polars or
+    Python may have changed (`rewritten`).
 
     >>> import polars as pl
     >>> from .aggregates import count, distinct
@@ -83,10 +83,10 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
 
 
 def rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Expressions that are in other words, written by another Polars or Python, but may well be the same.
+    """Expressions whose text differs, but which may be equal: another Polars or Python wrote the text.
 
-    One sentence each. They name the same columns, and where they differ in constants they differ in more:
-    `differences` has those that another version can't explain.
+    There is one sentence for each. Such expressions name the same columns, and differ in more than constants;
+    `differences` reports the changes that another version can't explain.
 
     >>> before = {"time": 'col("at").cast(datetime[ms])', "written_by": {"polars": "1.36.1"}}
     >>> after = {"time": '(col("at") * 1000).cast(datetime[us])', "written_by": {"polars": "2.1.0"}}
@@ -105,7 +105,7 @@ def _parts(
     after: Mapping[str, Any],
     compare: Callable[[Mapping[str, Any], Mapping[str, Any]], list[str]],
 ) -> list[str]:
-    """What `compare` says of each of the merged streams that are on both sides, by what they read."""
+    """What `compare` reports for each merged stream that both sides have, matched by what they read."""
     shared = ("version", "written_by")
     theirs, own = (
         {
@@ -126,7 +126,7 @@ def _parts(
 
 
 def _reconciled(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
-    """`after` in the words of `before` where only the words may differ, and a sentence for each of those."""
+    """`after` with the texts of `before` where only the wording may differ, and a sentence for each."""
     old, new = before.get("written_by"), after.get("written_by")
     if old == new or old is None or new is None:
         return after, []
@@ -147,7 +147,7 @@ def _reconciled(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ma
 
 
 def _perhaps(before: str | None, after: str | None, code: bool) -> bool:
-    """Whether two texts may be of one expression; `code`: digests of functions are comparable."""
+    """Whether two texts may describe one expression; `code`: digests of functions are comparable."""
     if before is None or after is None or before == after or columns_in(before) != columns_in(after):
         return False
     if not code:
@@ -160,14 +160,14 @@ _DIGEST = re.compile(r" #[0-9a-f]{8}\b")
 
 def _of_another_form(before: object, after: object) -> str:
     return (
-        f"it is written down in form {before!r}, by another version of streamgauge, and this one can only "
-        f"compare form {after!r}; that version can go on with it"
+        f"it was written in format version {before!r}, by another version of streamgauge, and this one can "
+        f"only compare format version {after!r}; that version can continue with it"
     )
 
 
 def _sketches(*both: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The sketches of both; without the kind of an aggregate's items where not both say it, and of streams,
-    where it follows from the source's columns."""
+    """The sketches of both, without an aggregate's item kind unless both record it; in streams it follows
+    from the source's columns."""
     described = [
         {name: sketch_of(aggregate) for name, aggregate in (definition.get("aggregates") or {}).items()}
         for definition in both
@@ -185,7 +185,7 @@ def _changed(what: str, say: Any, before: Any, after: Any) -> list[str]:
 
 
 def _named(kind: str, say: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Changes of things that have names: removed, renamed, added, changed."""
+    """Changes of named things: removed, renamed, added, changed."""
     changes = []
     gone = [name for name in before if name not in after]
     fresh = [name for name in after if name not in before]
@@ -265,7 +265,7 @@ def _time(text: str | None) -> str:
 
 
 def _keys(before: list[Any], after: list[Any]) -> list[str]:
-    """Keys are names, or pairs of a name and its type; types are given where the names are the same."""
+    """Keys are names, or pairs of name and type; types are only mentioned if the names are the same."""
     names = [[key if isinstance(key, str) else key[0] for key in keys] for keys in (before, after)]
     if names[0] != names[1]:
         return _changed("the grouping", _names, *names)
@@ -284,7 +284,7 @@ def _window(definition: Any) -> str:
     if definition is None:
         return "none"
     words = " ".join(map(str, definition.values()))
-    # The kind of a DataFrame's windows shows in what their length is called.
+    # For windows of a DataFrame, the name of their length shows their kind.
     return f"sessions of {words}" if "session" in definition else words
 
 
@@ -304,7 +304,7 @@ def _names(names: list[str]) -> str:
 
 
 def aggregate_text(definition: Mapping[str, Any]) -> str:
-    """An aggregate's definition as it is written in Python.
+    """An aggregate's definition, written as Python.
 
     >>> aggregate_text({"aggregate": "distinct", "column": "user", "params": {"lg_k": 12}})
     'distinct("user", lg_k=12)'

@@ -1,7 +1,7 @@
-"""A stream known only from its description, as a table topic holds it.
+"""A stream known only from its description in a table topic.
 
-It can be merged and queried like the stream that was described, which it has the fingerprint of. It can't be
-run: of the source only the keys are known, and expressions are words.
+It has the fingerprint of the described stream, so it can be merged and queried like it. It can't be run: of
+the source only the keys are known, and expressions are only text.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .topic_patterns import matches
 
 @dataclass(frozen=True, eq=False)
 class DescribedStream(Stream):
-    """A stream as `Stream.definition` describes it, read back by `described_stream`."""
+    """A stream restored from the description that `Stream.definition` wrote; see `described_stream`."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def definition(self) -> dict[str, Any]:
-        """The description that it was read from."""
+        """The description that it was restored from."""
         return dict(self.description)
 
     @property
@@ -39,12 +39,12 @@ class DescribedStream(Stream):
         return _topics(self.description.get("source") or {})
 
     def reads_topic(self, topic: str) -> bool:
-        """As of the stream that was described."""
+        """Whether the described stream reads `topic`."""
         return matches(self.topics, topic)
 
     @property
     def closing_delay_us(self) -> int:
-        """As of the stream that was described."""
+        """The described stream's closing delay."""
         source = self.description.get("source") or {}
         if self.window is None or source.get("how") not in ("left", "outer"):
             return self.delay_us
@@ -52,7 +52,7 @@ class DescribedStream(Stream):
 
 
 def described_stream(definition: Mapping[str, Any]) -> DescribedStream:
-    """The stream of a description. Raises `ValueError` if it isn't one that this version can read.
+    """Restore the stream of a description. Raises `ValueError` if this version can't read it.
 
     >>> import polars as pl
     >>> from .aggregates import count
@@ -63,8 +63,8 @@ def described_stream(definition: Mapping[str, Any]) -> DescribedStream:
     """
     if definition.get("version") != VERSION:
         raise ValueError(
-            f"the stream is described in form {definition.get('version')!r}, and this version of streamgauge "
-            f"reads form {VERSION}: use the version that runs the stream"
+            f"the stream is described in format version {definition.get('version')!r}, and this streamgauge "
+            f"reads format version {VERSION}: use the streamgauge that runs the stream"
         )
     if sent := definition.get("to"):
         raise ValueError(f"the stream sends its rows to {sent.get('topic')!r}, and has no table to query")
@@ -107,11 +107,11 @@ _WITH_PARTS = re.compile(r"(datetime|duration|decimal)\[(\w+)(?:, (.+))?\]")
 
 
 def _type(text: str) -> Any:
-    """The type of a key that `type_text` wrote."""
+    """Parse the type of a key that `type_text` wrote."""
     if text in _PLAIN:
         return _PLAIN[text]
     if text == "categorical" or text.startswith("enum["):
-        return pl.String  # as which they are kept in tables
+        return pl.String  # tables store them as strings
     match = _WITH_PARTS.fullmatch(text)
     if match is None:
         raise ValueError(f"a key is of the type {text!r}, which this version of streamgauge doesn't know")

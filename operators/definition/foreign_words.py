@@ -1,4 +1,4 @@
-"""Words of Kafka Streams, Flink, Faust, Quix Streams, Spark and Polars, and what a stream calls the same."""
+"""Terms of Kafka Streams, Flink, Faust, Quix Streams, Spark and Polars, and our equivalents."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ METHODS = {
     "distinct": '.agg(users=distinct("user"))',
     **dict.fromkeys(("peek", "tap"), "run(on_window=...) or run(sinks=[...])"),
 }
-"""By the name of a method that a stream doesn't have: what to write."""
+"""What to write instead, by the name of a method that a stream doesn't have."""
 
 KEYWORDS = {
     **dict.fromkeys(
@@ -72,14 +72,14 @@ KEYWORDS = {
     **dict.fromkeys(("dead_letter", "dead_letter_topic", "dlq"), "dead_letters"),
     **dict.fromkeys(("on_late", "late_topic"), "late"),
 }
-"""By the name of an argument: ours, where a method has it."""
+"""Our argument, by the foreign name; used if the method has it."""
 
 OF_RUNS = ("group_id", "start", "until", "delivery", "workers", "on_window", "sinks", "checkpoint_seconds")
-"""Arguments that only `run` and `start` have."""
+"""Arguments that only `run` and `start` accept."""
 
 
 def answers_in_our_words(cls: T) -> T:
-    """A class whose errors for unknown methods and arguments name our words for those of other libraries."""
+    """Make a class's errors for unknown methods and arguments suggest our terms for foreign ones."""
     for name in dir(cls):
         given = inspect.getattr_static(cls, name)
         if name.startswith("_") or (not isinstance(given, classmethod) and not inspect.isfunction(given)):
@@ -93,7 +93,7 @@ def answers_in_our_words(cls: T) -> T:
 
 
 def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with an error for foreign keywords, unless it takes any or none of ours."""
+    """Make a function's errors for foreign keywords suggest ours; unchanged if it accepts any keyword."""
     parameters = inspect.signature(function).parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     ours = {foreign: word for foreign, word in KEYWORDS.items() if word in parameters}
@@ -104,9 +104,11 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
         for name in given.keys() & ours.keys():
-            raise TypeError(f"{function.__name__}: there is no {name}=; write {ours[name]}=")
+            raise TypeError(f"{function.__name__}: unknown argument {name}=; write {ours[name]}=")
         for name in (given.keys() & OF_RUNS) - parameters.keys():
-            raise TypeError(f"{function.__name__}: there is no {name}=; write it in run(...) or start(...)")
+            raise TypeError(
+                f"{function.__name__}: unknown argument {name}=; pass it to run(...) or start(...)"
+            )
         return function(*args, **given)
 
     return checked

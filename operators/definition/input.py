@@ -1,11 +1,11 @@
-"""What a stream reads and what is done with its rows, as engines ask for it; `row_stream` has the verbs."""
+"""What a stream reads and how its rows are transformed, for engines; `row_stream` has the methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from ...sketches.core.lazy import pa, pl
 from .deduplication import Deduplicate
@@ -17,38 +17,34 @@ from .steps import RowStep
 from .tables import LookupTable, TableJoin
 from .topic_patterns import is_pattern, matches
 
+S = TypeVar("S", bound="StreamInput")
+
 
 @dataclass(frozen=True, eq=False)
 class StreamInput:
-    """Where rows come from, which of their columns is the event time, and what is done with each of them."""
+    """The source of rows, the column with the event time, and the steps that transform each row."""
 
     source: KafkaSource | FrameSource | MergedSource
     time: pl.Expr | None = None
     steps: tuple[RowStep, ...] = ()
 
-    def of_topic(self, topic: str) -> Self:
-        """What is done with the rows of one topic: of merged streams that of the part which reads it."""
-        if not isinstance(self.source, MergedSource):
-            return self
-        part = self.source.part_of(topic)
-        steps = (*part.steps, *self.source.between(part), *self.steps)
-        return replace(self, source=part.source, time=part.time, steps=steps)
+    @cached_property
+    def columns(self) -> pl.Schema:
+        """The columns of a row after all steps."""
+        return self.reading.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
 
-    def with_steps(self, change: Callable[[RowStep], RowStep]) -> Self:
-        """The same with other steps, those of merged streams included."""
-        steps, source = tuple(map(change, self.steps)), self.source
-        if isinstance(source, MergedSource):
-            parts = (replace(part, steps=tuple(map(change, part.steps))) for part in source.parts)
-            source = replace(source, parts=tuple(parts))
-        return replace(self, source=source, steps=steps)
+    @property
+    def reading(self) -> StreamReading[Self]:
+        """What an engine needs to know to read the stream."""
+        return StreamReading(self)
 
     def over_archive(self, place: str) -> Self:
-        """The same stream, which reads its topics from an archive in place of brokers.
+        """The same stream, reading its topics from an archive in place of brokers.
 
-        `place` is the folder or URL that `streamgauge archive --to` was given. `run` then gives what a run
-        with ``until="latest"`` would have given of the topics as they are archived, by the clock of the
-        recording, and ``on_spark(spark, streaming=False)`` does so on Spark; no broker takes part. The
-        definition stays the same, so that tables of both can be merged and compared.
+        `place` is the folder or URL passed to `streamgauge archive --to`. `run` then returns the result that
+        a run with ``until="latest"`` would have had on the archived topics, by the clock of the recording;
+        ``on_spark(spark, streaming=False)`` does the same on Spark. Neither needs a broker. The definition
+        stays the same, so the tables of both can be merged and compared.
 
         Raises `TypeError` for a stream of frames.
 
@@ -60,7 +56,7 @@ class StreamInput:
         True
         """
         if not isinstance(self.source, MergedSource):
-            return replace(self, source=replace(self.kafka_source, archive=place))
+            return replace(self, source=replace(self.reading.kafka_source, archive=place))
         parts = (
             replace(part, source=replace(part.source, archive=place))
             for part in self.source.parts
@@ -68,10 +64,35 @@ class StreamInput:
         )
         return replace(self, source=replace(self.source, parts=tuple(parts)))
 
+
+class StreamReading(Generic[S]):
+    """What an engine needs to know about a stream: its topics, and how their rows are transformed."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: S) -> None:
+        self._stream = stream
+
+    def of_topic(self, topic: str) -> S:
+        """The steps for the rows of one topic; for merged streams, the steps of the part that reads it."""
+        if not isinstance(self._stream.source, MergedSource):
+            return self._stream
+        part = self._stream.source.part_of(topic)
+        steps = (*part.steps, *self._stream.source.between(part), *self._stream.steps)
+        return replace(self._stream, source=part.source, time=part.time, steps=steps)
+
+    def with_steps(self, change: Callable[[RowStep], RowStep]) -> S:
+        """The same with other steps, including those of merged streams."""
+        steps, source = tuple(map(change, self._stream.steps)), self._stream.source
+        if isinstance(source, MergedSource):
+            parts = (replace(part, steps=tuple(map(change, part.steps))) for part in source.parts)
+            source = replace(source, parts=tuple(parts))
+        return replace(self._stream, source=source, steps=steps)
+
     @property
     def reads_archive(self) -> bool:
         """Whether it reads an archive in place of brokers."""
-        parts = self.source.parts if isinstance(self.source, MergedSource) else [self]
+        parts = self._stream.source.parts if isinstance(self._stream.source, MergedSource) else [self._stream]
         return any(isinstance(one.source, KafkaSource) and one.source.archive is not None for one in parts)
 
     def check_on_brokers(self) -> None:
@@ -89,8 +110,10 @@ class StreamInput:
     @property
     def kafka_sources(self) -> tuple[KafkaSource, ...]:
         """All that it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
-        if isinstance(self.source, MergedSource):
-            return tuple(part.source for part in self.source.parts if isinstance(part.source, KafkaSource))
+        if isinstance(self._stream.source, MergedSource):
+            return tuple(
+                part.source for part in self._stream.source.parts if isinstance(part.source, KafkaSource)
+            )
         return (self.kafka_source,)
 
     @property
@@ -100,24 +123,23 @@ class StreamInput:
         Raises `TypeError` for merged streams of several, and if its rows come from frames, which no engine
         reads.
         """
-        if isinstance(self.source, MergedSource):
-            raise TypeError(f"this stream merges those of {self.reads()}; here one alone can be read")
-        if not isinstance(self.source, KafkaSource):
+        if isinstance(self._stream.source, MergedSource):
+            if len(self.kafka_sources) == 1:
+                return self.kafka_sources[0]
+            raise TypeError(
+                f"this stream merges the streams of {self.in_words()}; only a single stream can be read here"
+            )
+        if not isinstance(self._stream.source, KafkaSource):
             raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) can be run")
-        return self.source
-
-    @cached_property
-    def columns(self) -> pl.Schema:
-        """The columns of a row after all steps."""
-        return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+        return self._stream.source
 
     def arrow_types(self) -> dict[str, Any]:
-        """The Arrow types of `columns`. Raises `TypeError`, naming the column, for those that Arrow lacks."""
-        return {name: _arrow_type(name, kind) for name, kind in self.columns.items()}
+        """The Arrow types of `columns`. Raises `TypeError`, naming the column, for types that Arrow lacks."""
+        return {name: _arrow_type(name, kind) for name, kind in self._stream.columns.items()}
 
     def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """Apply all steps to a frame; `carried` names columns that selections must not drop."""
-        for step in self.steps:
+        for step in self._stream.steps:
             frame = step.apply(frame, carried)
         return frame
 
@@ -129,20 +151,20 @@ class StreamInput:
 
     @property
     def looks_back(self) -> bool:
-        """Whether who goes on somewhere must know rows that came before, of any of its topics."""
+        """Whether resuming at an offset requires earlier rows of any of its topics."""
         return self.looking_back is not None
 
     @property
     def looking_back(self) -> str | None:
-        """The verb of the step that looks at rows before; None if each row is looked at by itself."""
+        """The verb of the step that depends on earlier rows; None if each row is independent."""
         looking = (Deduplicate, FillForward, StreamJoin)
         steps = (step for part in self.parts() for step in part.steps)
         return next((step.verb for step in steps if isinstance(step, looking)), None)
 
     @property
     def joined(self) -> JoinedSource | None:
-        """What it reads if that is two streams, joined row by row."""
-        return self.source if isinstance(self.source, JoinedSource) else None
+        """The join, if it reads two streams that are joined row by row."""
+        return self._stream.source if isinstance(self._stream.source, JoinedSource) else None
 
     @property
     def tables(self) -> list[LookupTable]:
@@ -152,21 +174,21 @@ class StreamInput:
         return list({id(table): table for table in joined}.values())
 
     def parts(self) -> tuple[Part, ...]:
-        """What it reads, each with all that is done with its rows."""
-        if isinstance(self.source, MergedSource):
-            between = self.source.between
-            parts = self.source.parts
-            return tuple(Part(p.source, p.time, (*p.steps, *between(p), *self.steps)) for p in parts)
-        return (Part(self.source, self.time, self.steps),)
+        """The sources that it reads, each with all steps for its rows."""
+        if isinstance(self._stream.source, MergedSource):
+            between = self._stream.source.between
+            parts = self._stream.source.parts
+            return tuple(Part(p.source, p.time, (*p.steps, *between(p), *self._stream.steps)) for p in parts)
+        return (Part(self._stream.source, self._stream.time, self._stream.steps),)
 
-    def reads(self, otherwise: str = "") -> str:
-        """What it reads, in words; `otherwise` for rows from frames."""
+    def in_words(self, otherwise: str = "") -> str:
+        """What it reads, in words; `otherwise` if its rows come from frames."""
         topics = [p.source.topic for p in self.parts() if isinstance(p.source, KafkaSource)]
         return " and ".join(topics) or otherwise
 
 
 def _arrow_type(name: str, kind: pl.DataType) -> pa.DataType:
-    """The Arrow type of a column. Of Python objects Polars would give Arrow the addresses."""
+    """The Arrow type of a column. Refuses Python objects: Polars would pass their addresses to Arrow."""
     try:
         if kind != pl.Object:
             return pl.Series(name, [], kind).to_arrow().type

@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...sketches.core.columns.lists import elements
 from ...sketches.core.lazy import np, pa, pc
-from ...sketches.core.lists import elements
 
 if TYPE_CHECKING:
     from ...sketches.core.protocol import Groups
     from .aggregate import Aggregate
 
 _LIMITS = {"weight": (1e-280, 1e280), "value": (-1e300, 1e300)}
-"""Inputs that are numbers, and between which they must lie; other inputs are keys, which may be anything.
+"""Numeric inputs and their valid ranges; other inputs are keys, which may have any value.
 
-Rows of weight 0 are in no sample, so they may be left out like the others.
+Rows of weight 0 are never sampled, so they may be dropped like the others.
 """
 
 
 _WIDE = ("s", "ms")
-"""Units in which int64 holds times that it can't hold in microseconds."""
+"""Units in which int64 can hold times that overflow in microseconds."""
 
 
 def check_input(name: str, column: str, kind: pa.DataType) -> None:
-    """Raise `TypeError` for a column that can't be that input."""
+    """Raise `TypeError` for a column that can't be this input."""
     sorts = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if name in _LIMITS and not any(belongs(kind) for belongs in sorts):
         raise TypeError(f"{name}={column!r} must name a column of numbers, got one of {kind}; cast it first")
 
 
 def usable(column: pa.Array, inputs: Mapping[str, Any]) -> tuple[pa.Array, dict[str, Any]]:
-    """The column with null, which every family skips, in rows whose inputs are null, NaN or out of range.
+    """Set the column to null, which every family skips, in rows with null, NaN or out-of-range inputs.
 
     One bad weight in a stream is no reason to end it.
 
@@ -68,9 +68,9 @@ def update(
 
 
 def within_reach(column: pa.Array) -> pa.Array:
-    """The column with null for times that microseconds can't hold, 292,000 years off and more, also in lists.
+    """The column with null for times that overflow microseconds, 292,000 years off and more, also in lists.
 
-    Such dates are written by broken producers, and one of them is no reason to end a stream.
+    Broken producers write such dates, and one of them is no reason to end a stream.
 
     >>> within_reach(pa.array([1, 1 << 60], pa.int64()).view(pa.timestamp("ms"))).null_count
     1

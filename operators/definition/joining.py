@@ -12,29 +12,30 @@ from ...sketches.core.lazy import pl
 from ..windows.durations import duration_text
 from .deduplication import Deduplicate
 from .filling import FillForward
-from .merged import MergedSource, Part
+from .merged import MergedSource, Part, words_of
 from .sources import KafkaSource
 from .steps import RowStep
 from .tables import TableJoin
 from .topic_patterns import is_pattern
 
 Between = Literal["inner", "left", "outer"]
-"""Which rows are given: pairs; those, and rows of the left without a partner; or of either side without."""
+"""Which rows are emitted: pairs only, also unmatched rows of the left side, or those of both sides."""
 
 MOST_ROWS = 5_000_000
-"""Rows that one partition of one side may hold at a time."""
+"""The number of rows that one partition of one side may buffer at a time."""
 
 
 class TooManyRows(StreamgaugeError, RuntimeError):
-    """A partition has more rows within reach than a join of two streams may hold."""
+    """A partition has more rows within reach than a join of two streams may buffer."""
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedSource(MergedSource):
-    """Two sources, left and right, whose rows are paired once each part's own steps are done.
+    """Two sources, left and right, whose rows are paired after each part's own steps.
 
-    `schema` is that of the pairs, `sides` those of the rows before. Rows pair if their values in the columns
-    `on` are equal and their event times at most `within_us` apart.
+    `schema` is the schema of the pairs, `sides` are those of the unpaired rows. Rows pair if they are equal
+    in the columns `on` and their event times are at most `within_us` apart. A stream that is joined with
+    itself has one part, with the rows of both sides (`BothSides`).
     """
 
     sides: tuple[pl.Schema, pl.Schema]
@@ -49,20 +50,25 @@ class JoinedSource(MergedSource):
         return (StreamJoin(self, 0 if part is self.parts[0] else 1),)
 
     @property
+    def of_itself(self) -> bool:
+        """Whether both sides are rows of one topic."""
+        return len(self.parts) == 1
+
+    @property
     def beside(self) -> dict[str, str]:
-        """The columns of the right that a pair has, and how they are called there."""
+        """The right side's columns in a pair, and their names there."""
         return _beside(*self.sides, self.on, self.suffix)
 
     def gives_alone(self, side: int) -> bool:
-        """Whether rows of a side are given that find no partner."""
+        """Whether unmatched rows of a side are emitted."""
         return self.how == "outer" or (self.how == "left" and side == 0)
 
     def paired(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        """Rows of both sides, one beside the other."""
+        """Combine rows of both sides into pairs, one beside the other."""
         return left.hstack(right.select(pl.col(name).alias(new) for name, new in self.beside.items()))
 
     def alone(self, rows: pl.DataFrame, side: int) -> pl.DataFrame:
-        """Rows of one side without a partner: the other's columns are null."""
+        """Unmatched rows of one side, with nulls in the other's columns."""
         known = {name: name for name in self.sides[0]} if side == 0 else self.beside
         if side == 1:
             known = {**{name: name for name in self.on}, **known}
@@ -83,12 +89,60 @@ class JoinedSource(MergedSource):
         }
 
 
+_RIGHT = "right"
+
+
+@dataclass(frozen=True, eq=False)
+class BothSides:
+    """The rows of one topic on both sides of a join; each side has its own steps.
+
+    `steps` are those of the left and the right side; `sides` are the resulting columns of each.
+    """
+
+    steps: tuple[tuple[RowStep, ...], tuple[RowStep, ...]]
+    sides: tuple[pl.Schema, pl.Schema]
+    verb = "join"
+    drops_rows = True
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of both sides' rows together."""
+        return [_RIGHT, *(f"{side}.{name}" for side in (0, 1) for name in self.sides[side])]
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Do nothing: each side's steps were checked when its stream was built."""
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """The left side's rows, then the right side's rows of the same messages."""
+        of_sides = []
+        for side, schema in enumerate(self.sides):
+            own = frame
+            for step in self.steps[side]:
+                own = step.apply(own, carried)
+            named = (pl.col(name).alias(f"{side}.{name}") for name in schema)
+            of_sides.append(own.select(*carried, pl.lit(bool(side)).alias(_RIGHT), *named))
+        both = pl.concat(of_sides, how="diagonal")
+        return both.sort(*carried, maintain_order=True) if carried else both
+
+    def is_right(self, frame: pl.DataFrame) -> pl.Series:
+        """A mask of the right side's rows."""
+        return frame[_RIGHT]
+
+    def rows_of(self, side: int, frame: pl.DataFrame) -> pl.DataFrame:
+        """Rows of one side only, reduced to its columns."""
+        return frame.select(pl.col(f"{side}.{name}").alias(name) for name in self.sides[side])
+
+    def definition(self) -> list[Any]:
+        """As plain JSON: the verb, and the steps of each side in words."""
+        return [self.verb, *map(words_of, self.steps)]
+
+
 @dataclass(frozen=True, eq=False)
 class StreamJoin:
-    """The place among one side's steps at which its rows are paired with those of the other.
+    """The step among one side's steps that pairs its rows with the other side's.
 
-    By itself it says which columns the pairs have. What they are is known only where both sides are
-    (`joins.join_state`).
+    By itself it only knows the columns of the pairs. It needs the rows of both sides to form them
+    (`steps.join_state`).
     """
 
     source: JoinedSource
@@ -97,16 +151,16 @@ class StreamJoin:
     drops_rows = True
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Everything was checked when the source was made."""
+        """Do nothing: everything was checked when the source was built."""
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """A frame of pairs, for their columns: this side alone has none."""
+        """An empty frame with the columns of the pairs: one side alone has no pairs."""
         given = frame.collect_schema()
         schema = {**self.source.schema, **{name: given[name] for name in carried}}
         return pl.LazyFrame(schema=schema)
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, the columns, how, the stretch."""
+        """As plain JSON: the verb, the columns, how, the interval."""
         on, within = json.dumps(self.source.on), duration_text(self.source.within_us)
         return [self.verb, on, f'how="{self.source.how}"', f'within="{within}"']
 
@@ -120,7 +174,7 @@ def joined_source(
     suffix: str,
     limit: int,
 ) -> JoinedSource:
-    """The source of two streams' pairs.
+    """Return the source that pairs two streams' rows.
 
     Raises `TypeError` and `ValueError` for streams that can't be joined, or not this way.
     """
@@ -137,11 +191,6 @@ def joined_source(
     one, two = (part.source for part in parts)
     assert isinstance(one, KafkaSource)
     assert isinstance(two, KafkaSource)
-    if one.topic == two.topic:
-        raise ValueError(
-            f"join: both streams read the topic {one.topic!r}; a stream can't be joined with itself. Write "
-            "the rows of one to a topic of their own"
-        )
     if one.settings != two.settings or one.corrupt != two.corrupt:
         raise ValueError(
             f"join: {one.topic} and {two.topic} are read from other brokers or with other settings; one run "
@@ -153,6 +202,14 @@ def joined_source(
             "join: a column's name is in use on both sides, with the suffix too; choose another suffix="
         )
     schema = pl.Schema({**left, **{new: right[name] for name, new in beside.items()}})
+    if one.topic == two.topic:
+        if not parts[0].rows_like(parts[1]):
+            raise ValueError(
+                f"join: both streams read the topic {one.topic!r}, with different decoders or event times; a "
+                "message can be read in one way only: begin both with the same from_kafka(...)"
+            )
+        both = BothSides((parts[0].steps, parts[1].steps), sides)
+        parts = [Part(one, parts[0].time, (both,))]
     return JoinedSource(tuple(parts), schema, (left, right), tuple(on), within_us, how, suffix, limit)
 
 
@@ -180,7 +237,7 @@ def _check_keys(left: Mapping[str, Any], right: Mapping[str, Any], on: Sequence[
 
 
 def _check_part(part: Part) -> None:
-    """Raise for a stream whose rows are not those of one topic, each by itself."""
+    """Raise for a stream that doesn't read one topic row by row."""
     if not isinstance(part.source, KafkaSource):
         raise TypeError("join: a stream's rows come from frames; only streams of topics can be joined")
     if len(part.source.topics) > 1 or is_pattern(part.source.topic):
@@ -195,6 +252,6 @@ def _check_part(part: Part) -> None:
             )
         if isinstance(step, Deduplicate | FillForward):
             raise ValueError(
-                f"join: the stream of {part.source.topic} has {step.verb}(), which can't stand in a stream "
-                "that is joined with another; do that where the topic is written"
+                f"join: the stream of {part.source.topic} has {step.verb}(), which isn't allowed in a stream "
+                "that is joined with another; do it where the topic is written"
             )

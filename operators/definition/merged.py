@@ -1,4 +1,4 @@
-"""Streams merged into one: of several sources, each with its own event time and steps, or of one source."""
+"""Merging streams: of several sources, each with its own event time and steps, or of one source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .topic_patterns import is_pattern, matches
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one of several merged streams reads, and what is done with its rows until all have one form."""
+    """What one of several merged streams reads, and its steps until all streams have the same columns."""
 
     source: KafkaSource | FrameSource
     time: pl.Expr | None
@@ -28,7 +28,7 @@ class Part:
         return self.source.topics if isinstance(self.source, KafkaSource) else ()
 
     def definition(self) -> dict[str, Any]:
-        """Everything that decides its rows, as plain JSON."""
+        """Everything that determines its rows, as plain JSON."""
         return {
             "source": self.source.definition(),
             "time": None if self.time is None else expression_text(self.time.meta.undo_aliases()),
@@ -36,7 +36,7 @@ class Part:
         }
 
     def rows_like(self, other: Part) -> bool:
-        """Whether both begin with the same rows at the same event times, so that one decoding serves both."""
+        """Whether both start from the same rows with the same event times, so one decoding serves both."""
         if self.source is not other.source and not isinstance(self.source, KafkaSource):
             return False
         one, two = self.definition(), other.definition()
@@ -45,36 +45,36 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class MergedSource:
-    """Several sources of one cluster, whose rows have these columns once each part's own steps are done."""
+    """Several sources of one cluster; after each part's own steps, all rows have the same columns."""
 
     parts: tuple[Part, ...]
     schema: pl.Schema
 
     def part_of(self, topic: str) -> Part:
-        """The part that reads a topic; one that names it before those with patterns."""
+        """The part that reads a topic; a part that names it takes precedence over patterns."""
         reading = [part for part in self.parts if topic in part.topics]
         reading += [part for part in self.parts if matches(part.topics, topic)]
         return reading[0]
 
     def between(self, part: Part) -> tuple[RowStep, ...]:
-        """The steps between a part's own and those that all rows go through."""
+        """The steps between a part's own steps and those that all rows go through."""
         return ()
 
     def definition(self) -> dict[str, Any]:
-        """What it reads, as plain JSON; how the rows are transformed stands beside it (`Part.definition`)."""
+        """What it reads, as plain JSON; `Part.definition` has the transformation of its rows."""
         return {"merged": [part.source.definition() for part in self.parts]}
 
 
 @dataclass(frozen=True, eq=False)
 class MergeStep:
-    """Each row goes through each of several rows of steps; what comes out lies side by side."""
+    """Apply each of several lists of steps to each row, and concatenate the results."""
 
     ways: tuple[tuple[RowStep, ...], ...]
     verb: str = "merge"
     drops_rows: bool = True
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Its steps were checked when the streams that it merges were made."""
+        """Do nothing: its steps were checked when the merged streams were built."""
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` transformed; `carried` names columns that selections must not drop."""
@@ -89,15 +89,15 @@ class MergeStep:
         return merged.sort(*carried, maintain_order=True) if carried else merged
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, and each way in words."""
-        return [self.verb, *(_words(steps) for steps in self.ways)]
+        """As plain JSON: the verb, and each list of steps in words."""
+        return [self.verb, *map(words_of, self.ways)]
 
 
 def merged(parts: Sequence[Part], schema: pl.Schema) -> Part | MergedSource:
-    """One part if all read the same rows, else a source of several.
+    """Return a single part if all parts read the same rows, otherwise a source of several.
 
-    Raises `ValueError` for parts that no run could read together, and `TypeError` for rows from frames beside
-    others.
+    Raises `ValueError` for parts that no run could read together, and `TypeError` if only some have rows from
+    frames.
     """
     alike: list[list[Part]] = []
     for part in parts:
@@ -118,7 +118,7 @@ def merged(parts: Sequence[Part], schema: pl.Schema) -> Part | MergedSource:
 
 
 def differing_columns(first: Mapping[str, Any], other: Mapping[str, Any], name: str) -> list[str]:
-    """In which columns the stream called `name` differs from the first one, in words.
+    """The columns in which the stream called `name` differs from the first one, in words.
 
     >>> differing_columns({"user": pl.Int64(), "at": pl.Int64()}, {"user": pl.String(), "id": pl.Int8()}, "b")
     ['"user" is Int64, and String in b', 'b has no "at"', 'only b has "id"']
@@ -130,7 +130,7 @@ def differing_columns(first: Mapping[str, Any], other: Mapping[str, Any], name: 
 
 
 def _one_of(same: list[Part]) -> Part:
-    """Parts that read the same rows, as one."""
+    """Combine parts that read the same rows."""
     if len(same) == 1:
         return same[0]
     ways = [part.steps for part in same]
@@ -164,6 +164,7 @@ def _check_together(sources: Sequence[KafkaSource]) -> None:
             )
 
 
-def _words(steps: Sequence[RowStep]) -> str:
+def words_of(steps: Sequence[RowStep]) -> str:
+    """Steps as one line of text."""
     definitions = [step.definition() for step in steps]
     return " → ".join(f"{verb}({', '.join(map(str, rest))})" for verb, *rest in definitions) or "as it is"

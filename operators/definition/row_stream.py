@@ -1,6 +1,4 @@
-"""Rows of a source and the steps that transform them: the part of a stream's definition before groups and
-windows.
-"""
+"""The rows of a source and the steps that transform them: a stream's definition before groups and windows."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class RowStream(StreamInput):
 
         Messages without a value, which delete their key in a compacted topic, are dead letters, whatever the
         format; with ``tombstones="skip"`` they count as filtered, and with ``tombstones="keep"`` each is a
-        row whose columns of the value are null.
+        row whose value columns are null.
 
         If a broker stores damaged bytes (a wrong checksum, an impossible length), a run ends with an error
         that names the partition and the offset. With ``corrupt="skip"`` it continues after them, and each of
@@ -115,7 +113,7 @@ class RowStream(StreamInput):
         >>> import polars as pl
         >>> import streamgauge as sg
         >>> posts = sg.Stream.from_archive("archive", "posts", value=sg.json({"user": pl.String}))
-        >>> posts.tumbling("1h").agg(users=sg.distinct("user")).reads_archive
+        >>> posts.tumbling("1h").agg(users=sg.distinct("user")).reading.reads_archive
         True
         """
         if topic is None:
@@ -175,12 +173,12 @@ class RowStream(StreamInput):
     def map_batches(
         self, function: Callable[[Any], Any], schema: Mapping[str, Any], *, batches: Batches = "polars"
     ) -> Self:
-        """Apply your own function to batches of rows; `schema` has the columns of its result.
+        """Apply your own function to batches of rows; `schema` lists the columns of its result.
 
         The function gets a `polars.DataFrame` with all columns, or a `pyarrow.RecordBatch` with
-        ``batches="arrow"``, and returns one of the same height: one row for each, in the same order, with at
-        least the columns of `schema`, which are the columns of the rows from here on. To drop rows, filter
-        after it; to multiply them, return lists and explode them.
+        ``batches="arrow"``, and returns one of the same height: one row for each input row, in the same
+        order, with at least the columns of `schema`. The rows have these columns from here on. To drop rows,
+        filter after it; to multiply them, return lists and explode them.
 
         **It must treat each row independently**: the division into batches is not defined, and differs after
         a restart. If it raises, the rows that cause it become dead letters. If it returns a different number
@@ -218,13 +216,13 @@ class RowStream(StreamInput):
         that keeps recurring more often than once in `within` counts once. The id is a column, or several
         together; rows with a null in one are kept.
 
-        It works within each partition. It finds duplicates that a producer's key, or its own retries, put
-        into one partition; the same id in two partitions counts twice. It is exact for rows that are not
-        late: an id is stored, in about 100 bytes, until all rows within its reach would be late. That takes
-        `within`, the delay and a window's length of event time; an id from a clock that is ahead is stored
-        for as much longer. If a partition has more than `limit` ids within reach, the run ends with an error:
-        give the topic more partitions, choose a shorter `within`, or raise the limit, which is not part of
-        the definition.
+        It works within each partition: it finds duplicates that a producer's key, or its retries, put into
+        one partition; the same id in two partitions counts twice. It is exact for rows that are not late: an
+        id is stored, in about 100 bytes, until all rows within its reach would be late. That takes `within`,
+        the delay and a window's length of event time; an id from a clock that is ahead is stored for that
+        much longer. If a partition has more than `limit` ids within reach, the run ends with an error: give
+        the topic more partitions, choose a shorter `within`, or raise the limit, which is not part of the
+        definition.
 
         With `last` instead of `within`, a row is compared with the last `last` messages of its partition,
         whatever their times: then windows of days take no more memory than windows of seconds.
@@ -258,15 +256,16 @@ class RowStream(StreamInput):
         `deduplicate`, and after `group_by` or `agg`; `TypeError` for ids that aren't names of columns, or are
         lists or structs.
         """
-        if self.joined is not None:
+        if self.reading.joined is not None:
             raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
-        if self.looks_back:
-            if self.looking_back == "deduplicate":
+        if self.reading.looks_back:
+            if self.reading.looking_back == "deduplicate":
                 raise ValueError(
                     "deduplicate: the stream has it already; name all columns of the id in one call"
                 )
             raise ValueError(
-                f"deduplicate: the stream has {self.looking_back}() already, and can look back only once"
+                f"deduplicate: the stream has {self.reading.looking_back}() already, "
+                "and can look back only once"
             )
         within_us = None if within is None else microseconds(within)
         return self._then(Deduplicate(ids, within_us, limit, last, fpp, capacity))
@@ -293,13 +292,14 @@ class RowStream(StreamInput):
         messages below 1, for a stream that already looks back or is joined with another, and after `group_by`
         or `agg`.
         """
-        if self.joined is not None:
+        if self.reading.joined is not None:
             raise ValueError(
                 "fill_forward: the stream is joined with another; fill each side where it is written"
             )
-        if self.looks_back:
+        if self.reading.looks_back:
             raise ValueError(
-                f"fill_forward: the stream has {self.looking_back}() already, and can look back only once"
+                f"fill_forward: the stream has {self.reading.looking_back}() already, "
+                "and can look back only once"
             )
         return self._then(FillForward(column, (by,) if isinstance(by, str) else tuple(by), last))
 
@@ -313,6 +313,7 @@ class RowStream(StreamInput):
         suffix: str = "_right",
         limit: int | None = None,
         matched: str = "",
+        as_of: str = "",
     ) -> Self:
         """Join each row with a table's row, or with another stream's rows.
 
@@ -326,29 +327,39 @@ class RowStream(StreamInput):
         therefore see a newer table. Every worker process reads the whole table before it counts its first
         row, and holds it in memory. `LookupTable` has an example.
 
+        If the table keeps versions, `as_of` names a column of times, and each row is joined with the version
+        that was valid at that time, among the versions that have been read so far: a version that is written
+        after the row was processed doesn't change its result. A row whose version is no longer held becomes a
+        dead letter.
+
         **A stream**: all its rows with the same values in `on` whose event times are at most `within` before
         or after the row's, as with `JoinWindows` in Kafka Streams. Each such pair becomes a row with the
-        later of the two event times and the columns of both; those of `on` occur once. It is emitted once,
-        when the second of the two arrives. With ``how="left"`` unmatched rows are emitted as well, with nulls
-        and their own event time, and with ``"outer"`` those of both sides: as soon as every row that could be
-        their partner would be late. A null is not a key, and never matches.
+        later of the two event times and the columns of both; the columns in `on` occur once. It is emitted
+        once, when the second of the two arrives. With ``how="left"``, unmatched rows are emitted as well,
+        with nulls and their own event time; with ``"outer"``, unmatched rows of both sides. This happens as
+        soon as every row that could be their partner would be late. A null is not a key, and never matches.
 
         Both topics must have the same number of partitions, and their messages must be keyed by `on` or
         something that it determines: rows are matched only between partitions with the same number. A run
         checks the number of partitions; it can't check the keys. Late rows and dead letters are never
         matched. The pairs of all other rows depend neither on which topic is read first nor on restarts. A
-        message counts as filtered when it arrives, and as counted once it is part of a row of the result.
+        message is filtered when it arrives, and counted once it is part of a row of the result.
+
+        A stream may be joined with itself, or with another that begins with the same `from_kafka`. Each row
+        is then read once and stands on both sides, so it is also paired with itself: filter those pairs by a
+        column that differs. Its rows need no partner in another topic.
 
         Rows are buffered in memory until every possible partner would be late. That takes `within`, the delay
         and a window's length of event time in the *other* topic's partition, and longer while that partition
         is silent. If one side has more than `limit` rows buffered in a partition (5 million if None), the run
-        ends with an error. A left or outer join holds windows open for as much longer, also while rows wait
-        for a silent partition, because only its rows show that no partner will come, and an emitted row can't
-        be recalled. A warning names the partition, and the metric `join_rows_held_up` counts the rows; a
-        message with a later event time and a null in `on` ends the wait, and so does the end of a bounded run
-        (docs/streams.md). A worker that is assigned partitions rereads buffered rows: keep the retention of
-        both topics longer than twice `within`, the delay and a window. Only ``delivery="exactly_once"``
-        commits the positions of both topics together, so a run accepts no other.
+        ends with an error. A left or outer join holds windows open for that much longer. This includes the
+        time in which rows wait for a silent partition, because only its rows show that no partner will
+        arrive, and an emitted row can't be recalled. A warning names the partition, and the metric
+        `join_rows_held_up` counts the rows; a message with a later event time and a null in `on` ends the
+        wait, and so does the end of a bounded run (docs/streams.md). A worker that is assigned partitions
+        rereads buffered rows: keep the retention of both topics longer than twice `within`, the delay and a
+        window. Only ``delivery="exactly_once"`` commits the positions of both topics together, so a run
+        accepts no other.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -372,7 +383,9 @@ class RowStream(StreamInput):
                 raise ValueError("join: within= is for a stream; a table has one row of each key at any time")
             if limit is not None:
                 raise ValueError("join: limit= is for a stream, whose rows wait; all of a table is kept")
-            return self._then(TableJoin(other, named, cast(How, how), suffix, matched))
+            if not isinstance(as_of, str):
+                raise TypeError(f"join: as_of must name a column of times, got {as_of!r}")
+            return self._then(TableJoin(other, named, cast(How, how), suffix, matched, as_of))
         if not isinstance(other, RowStream):
             raise TypeError(
                 f"join: {other!r} is not a table, nor a stream; make one by LookupTable.from_kafka(...)"
@@ -381,20 +394,23 @@ class RowStream(StreamInput):
             raise ValueError(
                 "join: matched= is for a table; of a stream's rows copy a column before the join"
             )
+        if as_of:
+            raise ValueError("join: as_of= is for a table that keeps versions; use within= for a stream")
         if within is None:
             raise TypeError('join: set the largest distance between the rows of a pair, as in within="10m"')
         for stream in (self, other):
             stream._check_rows("join", bare=True)
-            if stream.joined is not None:
+            if stream.reading.joined is not None:
                 raise ValueError(
-                    f"join: the streams of {stream.reads()} are joined already, and a join has two sides; "
-                    "write those pairs to a topic of their own, and join that"
+                    f"join: the streams of {stream.reading.in_words()} are joined already, and a join has "
+                    "two sides; write those pairs to a topic of their own, and join that"
                 )
             if isinstance(stream.source, MergedSource):
                 raise ValueError(
-                    f"join: a stream reads {stream.reads()}; each side of a join reads one topic by its name"
+                    f"join: a stream reads {stream.reading.in_words()}; each side of a join reads one topic "
+                    "by its name"
                 )
-        parts = [part for stream in (self, other) for part in stream.parts()]
+        parts = [part for stream in (self, other) for part in stream.reading.parts()]
         sides = self.columns, other.columns
         most = MOST_ROWS if limit is None else limit
         source = joined_source(parts, sides, named, microseconds(within), cast(Between, how), suffix, most)
@@ -454,18 +470,18 @@ class RowStream(StreamInput):
             if not isinstance(stream, RowStream):
                 raise TypeError(f"merge: {stream!r} is not a stream; write a.merge(b, c)")
             stream._check_rows("merge", bare=True)
-            if stream.joined is not None:
+            if stream.reading.joined is not None:
                 raise ValueError(
                     "merge: a stream is joined with another; only streams of topics can be merged"
                 )
         columns = [stream.columns for stream in streams]
         for stream, own in zip(others, columns[1:]):
-            if differences := differing_columns(columns[0], own, stream.reads("the other stream")):
+            if differences := differing_columns(columns[0], own, stream.reading.in_words("the other stream")):
                 raise ValueError(
                     f"merge: the streams end in different columns: {'; '.join(differences)}. Make them alike "
                     "before they are merged, by select, with_columns or a cast"
                 )
-        parts = [part for stream in streams for part in stream.parts()]
+        parts = [part for stream in streams for part in stream.reading.parts()]
         whole = merged(parts, columns[0])
         if isinstance(whole, Part):
             return replace(self, source=whole.source, time=whole.time, steps=whole.steps)
@@ -488,7 +504,7 @@ class RowStream(StreamInput):
         return after
 
     def _check_rows(self, verb: str, bare: bool = False) -> None:
-        """Raise `ValueError` if its rows can't be transformed any more, or, if `bare`, for windows, too."""
+        """Raise `ValueError` if its rows can't be transformed any more, or, if `bare`, if it has windows."""
 
 
 def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
@@ -508,7 +524,7 @@ def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl
 
 
 def _expression(name: str, value: Any) -> pl.Expr:
-    """What a named column is: an expression, a column by its name, as in Polars, or a value for all rows."""
+    """The expression of a named column, from an expression, a column's name (as in Polars) or a constant."""
     if isinstance(value, str):
         return pl.col(value)
     try:

@@ -51,10 +51,10 @@ class Stream(WindowedStream):
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
     sending: Forwarding | None = None
     compared: Mapping[str, str] = field(default_factory=dict)
-    """What else a group goes on with, by what it is called, such as the HAVING of a query in SQL: part of the
-    definition, and of no fingerprint, since windows are merged without it."""
+    """Further parts of the definition by name, such as the HAVING of an SQL query. The fingerprint excludes
+    them, because merging windows doesn't need them."""
     began_as: str = ""
-    """The fingerprint under which a group began, if its state goes on under another definition."""
+    """The fingerprint under which a group began, if its state continues under another definition."""
 
     def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values.
@@ -106,7 +106,7 @@ class Stream(WindowedStream):
                 f"session: by= must name keys of the stream, got {unknown[0]!r}; its keys are "
                 f"{_names(self.keys) if self.keys else 'none'}"
             )
-        typed = typed_aggregates(aggregates, self.keys, self.arrow_types())
+        typed = typed_aggregates(aggregates, self.keys, self.reading.arrow_types())
         return replace(self, aggregates=typed, window=window)
 
     def rows_to_kafka(
@@ -135,8 +135,8 @@ class Stream(WindowedStream):
         consumer may read a topic of rows. A message whose rows are sent is counted. A message with a row that
         can't be encoded is a dead letter; a row that exceeds the topic's limit ends the run.
 
-        Event time only matters after `deduplicate` or a join of two streams. There a row is late when its
-        partition is more than `delay` past it, and `max_ahead` is as for `tumbling`.
+        Event time only matters after `deduplicate` or a join of two streams. There, a row is late when its
+        partition is more than `delay` past it; `max_ahead` is as for `tumbling`.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -158,7 +158,7 @@ class Stream(WindowedStream):
         named = (key,) if isinstance(key, str) else tuple(key)
         sending = Forwarding(topic, named, as_json() if value is None else value)
         sending.check(self.columns)
-        for part in self.parts():
+        for part in self.reading.parts():
             if isinstance(part.source, KafkaSource) and matches(part.source.topics, topic):
                 raise ValueError(f"rows_to_kafka: the stream reads {topic!r}; send its rows to another topic")
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
@@ -218,7 +218,7 @@ class Stream(WindowedStream):
         return super()._windowed(verb, window, delay, max_ahead)
 
     def _check_open(self, verb: str) -> None:
-        """Raise `ValueError` if the rows are sent on already."""
+        """Raise `ValueError` if the rows are already forwarded to a topic."""
         if self.sending is not None:
             raise ValueError(
                 f"{verb}: the rows are sent to {self.sending.topic!r}, which ends a stream; write "

@@ -1,16 +1,18 @@
-"""A compacted topic as a table, and a join with it as a step of a stream."""
+"""A compacted topic as a table, and joining rows with it as a step of a stream."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 from ...sketches.core.lazy import np, pl
 from ..formats.decode import Decoder
 from ..kafka.settings import check_settings, servers
-from .expression_text import type_text
+from ..windows.durations import Duration, duration_text, microseconds
+from .event_time import event_time
+from .expression_text import expression_text, type_text
 from .sources import KafkaSource
 
 How = Literal["inner", "left"]
@@ -22,7 +24,7 @@ _EXAMPLE = 'LookupTable.from_kafka("users", value=json({"country": pl.String}))'
 class LookupTable:
     """A topic read as a table: the row of a key is its latest message.
 
-    Usually a compacted topic, such as the changes of a database's table. A stream joins it with
+    It is usually a compacted topic, such as the changes of a database table. A stream joins it with
     `Stream.join`. Each worker reads it completely before it counts its first row, keeps it up to date, and
     holds it in memory: about the size of its values as columns, plus 50 bytes per key.
 
@@ -43,6 +45,8 @@ class LookupTable:
     source: KafkaSource
     key: Any = field(default_factory=lambda: pl.String)
     key_source: KafkaSource | None = None
+    versions_us: int = 0
+    time: pl.Expr | None = None
 
     @classmethod
     def from_kafka(
@@ -53,6 +57,8 @@ class LookupTable:
         key: Any = None,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
+        versions: Duration | None = None,
+        time: str | pl.Expr | None = None,
     ) -> LookupTable:
         """The table of the latest messages of `topic`, their values decoded by `value`.
 
@@ -62,9 +68,16 @@ class LookupTable:
         that can't be decoded, with a warning, because the key's current row is then unknown. Messages without
         a key, or with a key of another type, are skipped with a warning.
 
+        With `versions`, such as ``"7d"``, earlier rows of a key are held as well, for ``join(…, as_of=)``: a
+        row is valid from its `time`, a column of the value or an expression (the message's timestamp if
+        None), until the next row of its key. A row that was replaced longer than `versions` before the newest
+        time in the table may be dropped. A message that deletes a key does so from its timestamp on. Messages
+        without a time are skipped with a warning.
+
         `bootstrap_servers` and `config` are as in `Stream.from_kafka`; the Kafka user needs READ on the
-        topic. Raises `TypeError` for a missing topic name, a value that isn't a decoder, and keys of another
-        type, and `ValueError` for a setting that librdkafka doesn't know.
+        topic. Raises `TypeError` for a missing topic name, a value that isn't a decoder, a `time` that isn't
+        a time, and keys of another type; raises `ValueError` for a setting that librdkafka doesn't know, and
+        for a `time` without `versions`.
         """
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"topic must be the name of a topic, got {topic!r}")
@@ -76,10 +89,17 @@ class LookupTable:
             raise TypeError(
                 f"key must be pl.String, pl.Binary, a type of whole numbers, or a decoder, got {key!r}"
             )
+        if versions is None and time is not None:
+            raise ValueError('time is for a table that keeps versions: write versions="7d" as well')
+        versions_us = 0 if versions is None else microseconds(versions)
+        if versions is not None and not versions_us:
+            raise ValueError("versions must be longer than 0")
+        moment = None if time is None else event_time(time, pl.Schema(value.schema))
         check_settings(config or {})
         address, settings = servers(bootstrap_servers), dict(config or {})
         of_keys = KafkaSource((topic,), key, address, settings) if decoded else None
-        return cls(KafkaSource((topic,), value, address, settings), key, of_keys)
+        source = KafkaSource((topic,), value, address, settings)
+        return cls(source, key, of_keys, versions_us, moment)
 
     @property
     def topic(self) -> str:
@@ -106,11 +126,15 @@ class LookupTable:
         else:
             own = self.key_source.definition()
             key = json.dumps([own["value"], own["columns"]], sort_keys=True, ensure_ascii=False)
-        return f'table("{self.topic}", key={key}, value={value}, columns={columns})'
+        versions = ""
+        if self.versions_us:
+            time = "None" if self.time is None else expression_text(self.time.meta.undo_aliases())
+            versions = f", versions={duration_text(self.versions_us)}, time={time}"
+        return f'table("{self.topic}", key={key}, value={value}, columns={columns}{versions})'
 
 
 class Lookup(Protocol):
-    """A table's rows by their keys, as they are now."""
+    """A table's current rows by their keys."""
 
     def find(self, keys: Sequence[pl.Series]) -> np.ndarray:
         """The number of each key's row; -1 for keys that are not in the table, and for nulls."""
@@ -119,12 +143,20 @@ class Lookup(Protocol):
         """The rows of these numbers; nulls for -1."""
 
 
+class VersionedLookup(Lookup, Protocol):
+    """The same for a table that keeps versions."""
+
+    def find_as_of(self, keys: Sequence[pl.Series], moments: pl.Series) -> np.ndarray:
+        """The number of the row that each key had at a moment; -1 as in `find`."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableJoin:
     """A join of rows with the table's rows that have their values in the columns `on` as the key.
 
-    `matched` names a column that records whether the table has such a row; empty for none. `lookup` finds the
-    rows; without one, as in a definition, only its columns are known.
+    `matched` names a column that records whether the table has such a row; empty for none. `as_of` names the
+    column with the time whose version is used; empty for the latest. `lookup` finds the rows; without one, as
+    in a definition, only its columns are known.
     """
 
     table: LookupTable
@@ -132,6 +164,7 @@ class TableJoin:
     how: How = "inner"
     suffix: str = "_right"
     matched: str = ""
+    as_of: str = ""
     lookup: Lookup | None = field(default=None, repr=False)
     verb = "join"
 
@@ -166,6 +199,19 @@ class TableJoin:
                     "the column before, or name the keys' type, as in "
                     f"LookupTable.from_kafka(..., key=pl.{given})"
                 )
+        if self.as_of:
+            if self.as_of not in schema:
+                raise ValueError(f"join: no column {self.as_of!r} in {', '.join(schema)}")
+            if not isinstance(schema[self.as_of], pl.Datetime):
+                raise TypeError(
+                    f"join: as_of must name a column of times (pl.Datetime), {self.as_of!r} is "
+                    f"{schema[self.as_of]}"
+                )
+            if not self.table.versions_us:
+                raise ValueError(
+                    f"join: as_of= needs the versions of {self.table.topic!r}: write "
+                    'LookupTable.from_kafka(..., versions="7d")'
+                )
         if not isinstance(self.matched, str):
             raise TypeError(f"join: matched must be the name of a new column, got {self.matched!r}")
         names = [*schema]
@@ -188,7 +234,11 @@ class TableJoin:
 
         def joined(rows: pl.DataFrame) -> pl.DataFrame:
             assert self.lookup is not None, "only a worker has the table's rows"
-            numbers = self.lookup.find([rows[name] for name in self.on])
+            keys = [rows[name] for name in self.on]
+            if self.as_of:
+                numbers = cast(VersionedLookup, self.lookup).find_as_of(keys, rows[self.as_of])
+            else:
+                numbers = self.lookup.find(keys)
             if self.how == "inner" and (numbers < 0).any():
                 rows, numbers = rows.filter(pl.Series(numbers >= 0)), numbers[numbers >= 0]
             partners = self.lookup.gather(numbers)
@@ -210,6 +260,8 @@ class TableJoin:
         """As plain JSON: the verb, the table, the column, how, and the suffix."""
         on = json.dumps(self.on[0] if len(self.on) == 1 else self.on, ensure_ascii=False)
         options = [f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"]
+        if self.as_of:
+            options.append(f"as_of={json.dumps(self.as_of, ensure_ascii=False)}")
         if self.matched:
             options.append(f"matched={json.dumps(self.matched, ensure_ascii=False)}")
         return [self.verb, self.table.definition(), *options]

@@ -1,8 +1,8 @@
-"""Which topics a source reads: some by their names, or all that a pattern matches, later ones included.
+"""Which topics a source reads: some by name, or all that match a pattern, including future ones.
 
-As for librdkafka, a topic that begins with ``^`` is a regular expression (here Python's), which need match
-only the beginning of a name. Patterns leave out what would make a stream read itself: topics of dead letters,
-table topics, and those that Kafka keeps for itself.
+As in librdkafka, a topic that begins with ``^`` is a regular expression (here Python's), which only has to
+match the beginning of a name. Patterns exclude topics that would make a stream read its own output (dead
+letters, table topics, positions of sinks) and Kafka's internal topics.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import re
 from collections.abc import Collection, Sequence
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_NOT_BY_PATTERN = re.compile(r"__.*|.*\.(dead-letters|late-messages)|.*\.(table|windows)\.[0-9a-f]{16}")
+_NOT_BY_PATTERN = re.compile(
+    r"__.*|.*\.(dead-letters|late-messages|batch-positions)|.*\.(table|windows)\.[0-9a-f]{16}"
+)
 
 
 def topic_names(topic: str | Sequence[str]) -> tuple[str, ...]:
     """The names and patterns of one or several topics.
 
-    Raises `TypeError` and `ValueError` for what can't be either.
+    Raises `TypeError` and `ValueError` for values that can't be either.
 
     >>> topic_names("posts"), topic_names(["posts", r"^metrics\\."])
     (('posts',), ('posts', '^metrics\\\\.'))
@@ -45,12 +47,12 @@ def topic_names(topic: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether it stands for all topics that it matches."""
+    """Whether `name` is a pattern."""
     return name.startswith("^")
 
 
 def matches(names: Collection[str], topic: str) -> bool:
-    """Whether these names and patterns take a topic.
+    """Whether a topic matches these names and patterns.
 
     >>> pattern = [r"^metrics\\..*"]
     >>> [matches(pattern, topic) for topic in ("metrics.cpu", "metrics.cpu.dead-letters", "posts")]

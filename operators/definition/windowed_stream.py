@@ -23,8 +23,8 @@ class WindowedStream(RowStream):
     """Rows divided into windows of event time.
 
     A row is late if it is `delay_us` behind its partition; a row more than `max_ahead_us` ahead of the clock
-    has an invalid event time (-1: every time is accepted). With `keep_late` a late row counts in the first
-    window that is still open.
+    has an invalid event time (-1 accepts every time). With `keep_late` a late row counts in the first window
+    that is still open.
     """
 
     window: StreamWindows | None = None
@@ -35,9 +35,9 @@ class WindowedStream(RowStream):
     @property
     def closing_delay_us(self) -> int:
         """How far behind the watermark windows close: unmatched rows of a join are emitted that late."""
-        if self.window is None or self.joined is None or self.joined.how == "inner":
+        if self.window is None or self.reading.joined is None or self.reading.joined.how == "inner":
             return self.delay_us
-        return self.delay_us + self.joined.within_us + self.window.longest_us
+        return self.delay_us + self.reading.joined.within_us + self.window.longest_us
 
     def _check_rows(self, verb: str, bare: bool = False) -> None:
         if bare and self.window is not None:
@@ -58,15 +58,16 @@ class WindowedStream(RowStream):
         They are aligned to 1970-01-01 00:00 UTC, so days begin at midnight UTC and weeks on Thursdays. Months
         of the calendar are written ``"1mo"``, ``"1q"`` and ``"1y"``. With `zone`, windows begin by the clock
         there: a day in ``"Europe/Helsinki"`` begins at midnight and lasts 23, 24 or 25 hours, and ``"1w"``
-        begins on Monday, in ``"UTC"`` as well. A time of day that the zone's clock skips begins when the
-        clock is put forward, and one that occurs twice begins the first time; the hour that is repeated in
-        autumn is therefore one window of two hours. `offset` begins windows later, or earlier if it is
-        negative: ``tumbling("1d", offset="6h", zone="Europe/Helsinki")`` has days from 06:00 to 06:00, and
+        begins on Monday, in ``"UTC"`` as well. If the zone's clock skips the time at which a window would
+        begin, the window begins when the clock is put forward. If that time occurs twice, the window begins
+        at the first, so the hour that is repeated in autumn is one window of two hours. `offset` shifts the
+        beginning of windows, to earlier times if it is negative:
+        ``tumbling("1d", offset="6h", zone="Europe/Helsinki")`` has days from 06:00 to 06:00, and
         ``tumbling("1y", offset="3mo")`` years that begin in April.
 
         A window is emitted once all partitions are `delay` past its end. A row is late, and dropped, if its
         partition was already that far ahead of it, or if its window was closed for good. If partitions are
-        silent for a run's `idle_seconds`, windows with rows close without them; when the stream wakes, it
+        silent for a run's `idle_seconds`, windows with rows close without them; when the stream resumes, it
         waits as long for partitions that are still silent. A partition with unread messages, or with messages
         behind an open transaction, is not silent.
 
@@ -76,12 +77,12 @@ class WindowedStream(RowStream):
         emitted.
 
         A row with an event time more than `max_ahead` past the wall clock, or past its message's timestamp,
-        is a dead letter and does not move time. In a recording, a row that far past the previous ones counts,
-        but time jumps only once 20 consecutive rows are there. With None every time is accepted.
+        is a dead letter and does not advance time. In a recording, a row that far past the previous ones
+        counts, but time jumps only after 20 consecutive rows at the later time. None accepts every time.
 
-        With `keep_late=True` no row is dropped as late: one that comes after its window has closed counts in
-        the first window that is still open. This is for readings, which rules evaluate by their own times in
-        the order of each key (`Alerting` with `at`), and not for answers about windows.
+        With `keep_late=True` no row is dropped as late: a row that arrives after its window has closed counts
+        in the first window that is still open. This is for readings, which rules evaluate by their own times
+        in the order of each key (`Alerting` with `at`), and not for answers about windows.
 
         Raises `ValueError` for text that isn't a duration or a time zone, if the stream already has windows,
         and for `keep_late` in a stream that is deduplicated or joined with another, or with `offset` or
@@ -99,10 +100,10 @@ class WindowedStream(RowStream):
         """
         calendar = calendar_windows("tumbling", every, None, offset, zone)
         stream = self._windowed("tumbling", calendar or Tumbling.every(every), delay, max_ahead)
-        if keep_late and (self.joined is not None or self.looking_back):
+        if keep_late and (self.reading.joined is not None or self.reading.looking_back):
             raise ValueError(
                 "tumbling: keep_late=True is for streams whose rows don't depend on others; leave out "
-                f"{'the join' if self.joined else f'{self.looking_back}()'}, or keep_late"
+                f"{'the join' if self.reading.joined else f'{self.reading.looking_back}()'}, or keep_late"
             )
         if keep_late and calendar is not None:
             raise ValueError(
@@ -123,11 +124,11 @@ class WindowedStream(RowStream):
     ) -> Self:
         """Overlapping windows of length `size`, one beginning every `every`.
 
-        They are aligned to 1970-01-01 00:00 UTC, or by `offset` and `zone` as `tumbling` describes; both
-        lengths are in months, or neither is. A window is emitted if it has any row, with the groups that
-        have rows in it, so the first rows are also in windows that began before them. Rows are sketched once,
-        in panes, whatever the overlap. A row that is late for some of its windows counts in the others.
-        `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
+        They are aligned to 1970-01-01 00:00 UTC, or by `offset` and `zone` as `tumbling` describes. Both
+        lengths are in months, or neither is. A window is emitted if it has any row, with the groups that have
+        rows in it, so the first rows are also in windows that began before them. Rows are sketched once, in
+        panes, whatever the overlap. A row that is late for some of its windows counts in the others. `delay`,
+        `max_ahead` and the closing of windows are as for `tumbling`.
 
         Raises `ValueError` for text that isn't a duration, for an `every` longer than `size`, which would
         skip rows, for windows of more than 100,000 panes, and if the stream already has windows.
@@ -156,16 +157,16 @@ class WindowedStream(RowStream):
         """Windows that begin every `size` and grow by `every`: the total so far, at each step.
 
         This is Flink's ``CUMULATE``: ``cumulate("1d", every="1m")`` gives a day's total each minute, the last
-        at midnight (UTC), and starts over. `offset` and `zone` are those of `tumbling`: ``cumulate("1mo",
-        every="1d", zone="Europe/Helsinki")`` gives a month's total each midnight there. From the first row
-        on, a window is emitted at each step, with all groups that have had rows since it began, whether or
-        not new rows have arrived. Windows with the same
-        beginning differ in `window_end`, so replace by `window_start`, `window_end` and keys. Rows are
-        sketched once, and the rows of each step are merged once. A row that is late for some of its windows
-        counts in the others. The table topic stores a period's deltas until the period is over, and a restart
-        rereads them. `merge` and `rollup` with ``every`` use the windows of full length, so a period counts
-        once it is over; a server that answers for a whole span uses the latest window of each period.
-        `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
+        at midnight (UTC), and starts over. `offset` and `zone` work as in `tumbling`:
+        ``cumulate("1mo", every="1d", zone="Europe/Helsinki")`` gives a month's total each midnight there.
+        From the first row on, a window is emitted at each step, with all groups that have had rows since it
+        began, whether or not new rows have arrived. Windows with the same beginning differ in `window_end`,
+        so replace by `window_start`, `window_end` and keys. Rows are sketched once, and the rows of each step
+        are merged once. A row that is late for some of its windows counts in the others. The table topic
+        stores a period's deltas until the period is over, and a restart rereads them. `merge` and `rollup`
+        with ``every`` use the windows of full length, so a period counts once it is over; a server that
+        answers for a whole span uses the latest window of each period. `delay`, `max_ahead` and the closing
+        of windows are as for `tumbling`.
 
         Raises `ValueError` for text that isn't a duration, for an `every` that doesn't divide `size`, for
         more than 100,000 steps in a window, and if the stream already has windows.
@@ -217,16 +218,16 @@ class WindowedStream(RowStream):
     ) -> Self:
         """For each group, its rows up to a pause longer than `gap`: rows `gap` apart are in one session.
 
-        With `by`, which names some of the keys or none, a session is of all rows that agree in these keys,
-        and each of its groups has its row of the table within it: ``group_by("shop").session("3m", by=())``
-        has sessions of all rows, counted by shop.
+        `by` names some of the keys, or none. A session then covers all rows that agree in these keys, and
+        each group has a row of its own for it: ``group_by("shop").session("3m", by=())`` forms sessions over
+        all rows, and counts each by shop.
 
         In the table a session begins with its first row and ends `gap` after its last, as with Spark's
-        `session_window`. It is emitted once all partitions are `delay` past that end, together with all
-        others for which this holds. A row is late once its partition is `delay` past the end of the session
-        that the row would form alone; a row that arrives after its group's session has ended, and is not
-        late, belongs to the next session. A session that only silence has closed is emitted again when it is
-        final, and earlier if it grows: it then replaces the sessions of its keys that it covers.
+        `session_window`. It is emitted once all partitions are `delay` past that end, together with all other
+        sessions for which this is true. A row is late once its partition is `delay` past the end of the
+        session that the row would form alone; a row that arrives after its group's session has ended, and is
+        not late, belongs to the next session. A session that only silence has closed is emitted again when it
+        is final, and earlier if it grows: it then replaces the sessions of its keys that it covers.
         `SketchesToParquet` and `SketchesToKafka` wait until it is final. `max_ahead` and the closing of
         windows are as for `tumbling`.
 
@@ -248,9 +249,9 @@ class WindowedStream(RowStream):
         """For each group, windows of a fixed number of consecutive rows, whenever they arrive.
 
         This is Flink's `countWindow`. Rows are counted in the order of their offsets, within each partition
-        of the input. If a group's rows lie in one partition, as in a topic that is keyed by the group, its
-        windows contain its rows one after the other; otherwise each partition has its own windows. The rows
-        of one message (after `explode`) may be in two windows.
+        of the input. If a group's rows are in one partition, as in a topic keyed by the group, its windows
+        contain its rows one after another; otherwise each partition has its own windows. After `explode`, the
+        rows of one message may be in two windows.
 
         In the table a window begins with the earliest event time of its rows and ends a microsecond after the
         latest. Windows of a group may have the same times, so an additional key distinguishes them:
@@ -279,8 +280,8 @@ class WindowedStream(RowStream):
         >>> tester.windows().select("machine", "window_id", "heat").rows()
         [('a', 'input[0]:0', 1.0), ('a', 'input[0]:4', 5.0), ('b', 'input[0]:1', 2.0)]
         """
-        if self.looks_back or self.joined is not None:
-            verb = "a join with another stream" if self.joined else f"{self.looking_back}()"
+        if self.reading.looks_back or self.reading.joined is not None:
+            verb = "a join with another stream" if self.reading.joined else f"{self.reading.looking_back}()"
             raise ValueError(
                 f"count_window: the stream has {verb}, which depends on late rows, but count windows "
                 "have none; use windows of time, such as .tumbling(...)"
@@ -303,7 +304,7 @@ class WindowedStream(RowStream):
 
 
 def _in_words(definition: Mapping[str, Any], shown: Callable[[Any], str]) -> str:
-    """The lengths of windows, and where they begin."""
+    """The lengths and the alignment of windows, in words."""
     place = {"offset": "from", "zone": "in"}
     lengths = [shown(length) for name, length in definition.items() if name not in ("window", *place)]
     begin = (f" {word} {shown(definition[name])}" for name, word in place.items() if name in definition)

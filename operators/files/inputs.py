@@ -1,4 +1,4 @@
-"""What can be sketched in this process: frames, Arrow tables and readers, and files."""
+"""Inputs that can be sketched in this process: frames, Arrow tables and readers, and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.lazy import pl
 
 ROWS = 1 << 18
-"""How many rows a piece of a frame has at most."""
+"""The most rows in a piece of a frame."""
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 _LINES, _IPC = (".jsonl", ".ndjson"), (".arrow", ".ipc", ".feather")
@@ -31,9 +31,9 @@ class InputError(StreamgaugeError, ValueError):
 class RowInput:
     """One frame or file.
 
-    `name` is what messages call it, `rows` gives how many rows it has (None: only reading it all tells),
-    `lazy` gives it with the columns of `overrides` parsed as these types, where its format has none of its
-    own. `lines` is the file's path if each of its lines is a message that a decoder can read.
+    `name` is its name in messages, `rows` returns its number of rows (None: unknown until it is read), `lazy`
+    returns it with the columns of `overrides` parsed as these types, if its format has no types of its own.
+    `lines` is the file's path if each of its lines is a message that a decoder can read.
     """
 
     name: str
@@ -42,14 +42,14 @@ class RowInput:
     lines: Path | None = None
 
     def columns(self, overrides: Mapping[str, Any]) -> pl.Schema:
-        """The columns that it has. Raises `InputError`."""
+        """Its columns. Raises `InputError`."""
         with _naming(self.name):
             return self.lazy(overrides).collect_schema()
 
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Say which file or frame can't be read."""
+    """Name the file or frame in errors."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -58,10 +58,10 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def inputs_of(data: Any) -> list[RowInput]:
-    """The frames and files that `data` names, files in the order of their names.
+    """The frames and files that `data` names, files sorted by name.
 
-    Raises `TypeError` for what holds no rows, and `InputError` for files that aren't there or are of no known
-    kind.
+    Raises `TypeError` for data without rows, and `InputError` for files that don't exist or have an unknown
+    type.
 
     >>> [one.name for one in inputs_of(pl.DataFrame({"user": ["ann"]}))]
     ['the frame']
@@ -91,7 +91,7 @@ def _unknown() -> None:
 
 
 def reusable(data: Any) -> Any:
-    """The same data, so that it can be read more than once: an Arrow stream is in memory then."""
+    """The same data in a form that can be read more than once: an Arrow stream is loaded into memory."""
     if isinstance(data, list | tuple):
         return [reusable(one) for one in data]
     framed = isinstance(data, pl.DataFrame) or type(data).__module__.partition(".")[0] == "pandas"
@@ -112,7 +112,7 @@ def _files(place: str | Path) -> list[RowInput]:
         paths = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no whole path
         problem = f"there is no file {text}" if not glob.has_magic(text) else f"no file matches {text}"
     if not paths:
-        raise InputError(f"{problem}; the folder now is {Path.cwd()}")
+        raise InputError(f"{problem}; the current folder is {Path.cwd()}")
     return [_file(one) for one in paths]
 
 
@@ -163,15 +163,15 @@ def _file(name: str) -> RowInput:
             lines,
         )
     raise InputError(
-        f"{name} is of no known kind; files of rows end in {', '.join(ENDINGS)}, those of text may end in "
-        f"{' or '.join(_COMPRESSED)} behind that"
+        f"the extension of {name} is unknown; it must be {', '.join(ENDINGS)}; text files may add "
+        f"{' or '.join(_COMPRESSED)}"
     )
 
 
 def pieces(source: RowInput, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
-    """The rows of an input in their order, with the columns of a stream's source and of their types.
+    """The rows of an input in order, with the columns of a stream's source and their types.
 
-    Raises `InputError` for columns that are missing or of types that can't be these without a loss.
+    Raises `InputError` for columns that are missing or can't be converted without loss.
     """
     with _naming(source.name):
         frame = source.lazy(schema)
@@ -194,7 +194,7 @@ def _column(name: str, column: str, there: Mapping[str, Any], kind: Any) -> pl.E
 
 
 def _is_lossless(actual: Any, kind: Any) -> bool:
-    """Whether a strict cast keeps each value, or fails; texts are parsed by nobody here."""
+    """Whether a strict cast preserves each value, or fails; texts are not parsed here."""
     if actual == pl.Null:
         return True
     if actual.is_integer():

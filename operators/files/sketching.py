@@ -1,7 +1,7 @@
-"""A stream's definition over frames and files: rows in, on all cores, and one table of sketches out.
+"""A stream's definition over frames and files: sketches rows on all cores into one table.
 
-The worker's and the merger's own parts run, as in a consumer. The input is closed: all of its rows are there,
-in whatever order, so none is late, and windows close at its end.
+It runs the worker's and the merger's code, as in a consumer. The input is complete: all of its rows exist, in
+any order, so none is late, and windows close at its end.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _READ_BYTES = 1 << 22
 
 
 class _NeverLate(PartitionTime):
-    """The event time of rows that are all there: none of them comes after another."""
+    """The event time of rows that all exist at once: none of them is later than another."""
 
     def advance(
         self, times_us: np.ndarray, window: StreamWindows, delay_us: int, max_ahead_us: int = -1
     ) -> np.ndarray | None:
-        """See `PartitionTime`: all rows are in time for all of their windows."""
+        """See `PartitionTime`: all rows are on time for all of their windows."""
         return None
 
 
 @dataclass(frozen=True)
 class Sketched:
-    """What came of an input: the table, what became of its rows, and the first that was refused."""
+    """The result of an input: the table, the outcome of its rows, and the first refused row."""
 
     table: pa.Table
     account: Account
@@ -70,14 +70,14 @@ def sketch_over(
 ) -> Sketched:
     """The table of sketches of all rows of frames or files.
 
-    `progress` is called with how many rows are in, and how many there are if that is known. Raises
-    `TypeError` and `ValueError` for streams that need a topic, and what `inputs_of` and `pieces` raise.
+    `progress` is called with the number of rows read, and the total if known. Raises `TypeError` and
+    `ValueError` for streams that need a topic, and what `inputs_of` and `pieces` raise.
     """
     stream = stream.complete()
     assert stream.window is not None
     _check(stream)
     inputs, narrow = inputs_of(data), _narrowed(stream)
-    in_order = stream.looks_back or not stream.window.of_time
+    in_order = stream.reading.looks_back or not stream.window.of_time
     wanted = 1 if in_order else threads or cores()
     counts = [one.rows() for one in inputs] if progress is not None else [None]
     known = [rows for rows in counts if rows is not None]
@@ -112,25 +112,25 @@ def _check(stream: Stream) -> None:
             "over gives a table of sketches, and this stream sends its rows on to "
             f"{stream.sending.topic!r}; end it with windows and .agg(...)"
         )
-    if stream.tables:
+    if stream.reading.tables:
         raise TypeError(
             "over: the stream is joined with a table that is read from a topic; join the frames before, "
             "or feed both to a StreamTester"
         )
     if not isinstance(stream.source, FrameSource | KafkaSource):
         raise TypeError(
-            "over: the stream reads several topics, and one input can't say which row is of which; feed "
+            "over: the stream reads several topics, and a single input doesn't name each row's topic; feed "
             "them to a StreamTester by topic"
         )
     if stream.time is None and not isinstance(stream.window, WholeInput):
         raise TypeError(
-            "over: windows need an event time, and this stream takes that of the messages, which frames and "
-            'files don\'t have; name a column, as in time="at"'
+            "over: windows need an event time, and this stream uses the messages' timestamps, which frames "
+            'and files don\'t have; name a column, as in time="at"'
         )
 
 
 def _narrowed(stream: Stream) -> Stream:
-    """The stream over those columns of its source that it uses: the others are not read."""
+    """The stream restricted to the source columns that it uses, so that others are not read."""
     source = stream.source
     expressions = [] if stream.time is None else [stream.time]
     for step in stream.steps:
@@ -193,7 +193,7 @@ class _Worker:
         self.example: tuple[int, str] | None = None
 
     def add(self, name: str, piece: Piece, begun: int, first: int) -> None:
-        """Sketch the rows of a piece; `begun` rows of all inputs and `first` of its own came before."""
+        """Sketch the rows of a piece; `begun` rows of all inputs and `first` of its own precede it."""
         frame, numbers = piece, None
         if isinstance(piece, Messages):
             frame, numbers = self._decoded(name, piece, begun, first)
@@ -229,7 +229,7 @@ class _Worker:
             self.example = begun + row, f"row {first + row + 1:,} of {name}: {reason}"
 
     def delta(self) -> Delta:
-        """All of it, as a worker of a consumer sends it."""
+        """A delta of everything, as a consumer's worker sends it."""
         return Delta(
             self._fingerprint,
             _TOPIC,

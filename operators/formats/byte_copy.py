@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 from .address_intrinsics import copy
 
 
 @kernel
 def copy_spans(data, starts, ends, into, to):
-    """Copy ``data[starts[i] : ends[i]]`` to ``into[to[i]]`` and on, for each i."""
+    """Copy ``data[starts[i] : ends[i]]`` to ``into`` from ``to[i]`` on, for each i."""
     base = into.ctypes.data
     origin = data.ctypes.data
     for i in range(len(starts)):

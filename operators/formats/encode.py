@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from ...sketches.core.lazy import pl
+from .column_types import check_entries
 from .jsonable import json_text, json_texts, jsonable, objects
 
 
@@ -43,16 +44,20 @@ class Encoder(Protocol):
 class AsJson:
     """See `as_json`."""
 
+    entries: tuple[tuple[str, ...], ...] = ()
+
     def check(self, schema: Mapping[str, Any]) -> None:
         """See `Encoder`."""
+        for place in self.entries:
+            check_entries("as_json", pl.Struct(schema), place)
 
     def encode(self, rows: pl.DataFrame) -> list[bytes | None]:
         """See `Encoder`."""
-        return list(json_rows(rows))
+        return list(json_rows(rows, self.entries))
 
     def definition(self) -> dict[str, Any]:
         """See `Encoder`."""
-        return {"encoder": "json"}
+        return {"encoder": "json", **({"entries": [list(e) for e in self.entries]} if self.entries else {})}
 
 
 @dataclass(frozen=True)
@@ -80,18 +85,24 @@ class AsBytes:
         return {"encoder": "bytes", "column": self.column}
 
 
-def as_json() -> AsJson:
+def as_json(*, entries: Sequence[Sequence[str]] = ()) -> AsJson:
     """Encode each row as a JSON object with a member per column: the default of `Stream.rows_to_kafka`.
 
     Times are ISO 8601, bytes hexadecimal, numbers that aren't finite are text (``"NaN"``, ``"Infinity"``),
     and nulls stay null. Choose and rename columns with `select` first.
 
+    A list of structs of ``key`` and ``value`` is written as an object with these keys if `entries` lists its
+    place: the column, and the fields within it that lead there, with ``"[]"`` for the elements of a list.
+
     >>> import polars as pl
     >>> import streamgauge as sg
     >>> sg.as_json().encode(pl.DataFrame({"user": ["ann", None], "spent": [1.5, float("nan")]}))
     [b'{"user":"ann","spent":1.5}', b'{"user":null,"spent":"NaN"}']
+    >>> tags = pl.DataFrame({"tags": [[{"key": "a", "value": 1}]]})
+    >>> sg.as_json(entries=[["tags"]]).encode(tags)
+    [b'{"tags":{"a":1}}']
     """
-    return AsJson()
+    return AsJson(tuple(tuple(place) for place in entries))
 
 
 def as_bytes(column: str) -> AsBytes:
@@ -110,17 +121,18 @@ def as_bytes(column: str) -> AsBytes:
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as compact JSON (`jsonable`); what UTF-8 can't hold is escaped."""
+    """A value as compact JSON (`jsonable`); characters that UTF-8 can't encode are escaped."""
     return json_text(value).encode("utf-8", "backslashreplace")
 
 
-def json_rows(rows: pl.DataFrame) -> list[bytes]:
-    """Each row as `json_bytes` writes it, named."""
-    return [text.encode() for text in objects(rows.columns, [json_texts(one) for one in rows])]
+def json_rows(rows: pl.DataFrame, entries: Sequence[tuple[str, ...]] = ()) -> list[bytes]:
+    """Each row as a JSON object, as `json_bytes` writes it; `entries` is as in `as_json`."""
+    columns = [json_texts(one, [place[1:] for place in entries if place[0] == one.name]) for one in rows]
+    return [text.encode() for text in objects(rows.columns, columns)]
 
 
 def key_bytes(values: Sequence[Any]) -> bytes | None:
-    """A message's key: the text of one value, a JSON array of several, None of none and of a null.
+    """A message's key: the text of a single value, a JSON array of several, None for none and for a null.
 
     >>> key_bytes(["en"]), key_bytes([7]), key_bytes(["en", 7]), key_bytes([])
     (b'en', b'7', b'["en",7]', None)
@@ -135,7 +147,7 @@ def key_bytes(values: Sequence[Any]) -> bytes | None:
 
 
 def keys_bytes(rows: pl.DataFrame, names: Sequence[str]) -> list[bytes | None]:
-    """The key of each row's message, as `key_bytes` makes it of these columns."""
+    """The keys of rows' messages, from these columns, in the form of `key_bytes`."""
     if not names:
         return [None] * rows.height
     if len(names) == 1:

@@ -1,4 +1,4 @@
-"""Columns of what comes with a message's value: key, headers, partition, offset and timestamp."""
+"""Columns of a message's metadata: key, headers, partition, offset and timestamp."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
+from ...sketches.core.columns.lists import elements
 from ...sketches.core.lazy import np, pa, pc, pl
-from ...sketches.core.lists import elements
 from .decode import Decoded
 from .messages import Messages, headers_type, texts
 from .reasons import Reason
@@ -35,11 +35,11 @@ _HEADER = "header:"
 def message_columns(
     parts: Sequence[str] | Mapping[str, str], value_columns: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The part of a message that each column holds, by the column's name.
+    """The part of a message in each column, by column name.
 
-    `parts` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
-    ``header:NAME`` (the text of the last header of that name, null where there is none), ``partition``,
-    ``offset``, ``timestamp`` and ``timestamp_type`` (``create`` if the producer gave it, ``append`` if the
+    `parts` lists parts, or maps column names to parts: ``key`` (text), ``key_bytes``, ``headers``,
+    ``header:NAME`` (the text of the last header of that name, null if there is none), ``partition``,
+    ``offset``, ``timestamp`` and ``timestamp_type`` (``create`` if the producer set it, ``append`` if the
     broker did). `value_columns` are the columns of the value.
 
     >>> message_columns({"user": "key", "trace": "header:trace-id"}, {"price": pl.Float64})
@@ -70,17 +70,17 @@ def message_columns(
 
 
 def types_of(columns: Mapping[str, str]) -> dict[str, Any]:
-    """The Polars types of such columns."""
+    """The Polars types of these columns."""
     return {name: parts_of_messages().get(part, pl.String) for name, part in columns.items()}
 
 
 def need_headers(columns: Mapping[str, str]) -> bool:
-    """Whether headers have to be read for them."""
+    """Whether they require reading headers."""
     return any(part == "headers" or part.startswith(_HEADER) for part in columns.values())
 
 
 def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str]) -> Decoded:
-    """A batch's rows with these columns added; refused where a key or header should be text and isn't."""
+    """A batch's rows with these columns added; refused if a key or header should be text and isn't."""
     rows = decoded.rows
     series_of = {name: _part(messages, part, rows) for name, part in columns.items()}
     reasons: dict[int, str] = {}
@@ -134,15 +134,15 @@ def _selected(column: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
 
 
 def _named(part: str) -> str:
-    """The name of the header that a part requests; empty if it requests none."""
+    """The name of the header that a part requests; empty for other parts."""
     return part[len(_HEADER) :] if part.startswith(_HEADER) else ""
 
 
 def _last(headers: pa.ListArray, name: str) -> pa.Array:
-    """The value of each message's last header of a name; null where there is none."""
+    """The value of each message's last header with a name; null if there is none."""
     flat, rows = elements(headers)
     keys, values = flat.flatten()
     at = np.flatnonzero(pc.equal(keys, name).to_numpy(zero_copy_only=False))
     place = np.full(len(headers), -1, np.int64)
-    place[rows[at]] = at  # of several the last one stays
+    place[rows[at]] = at  # if there are several, the last one stays
     return values.take(pa.array(place, mask=place < 0))

@@ -1,7 +1,7 @@
-"""Schemas by their ids from a schema registry, through confluent-kafka's client.
+"""Schemas from a schema registry by id, through confluent-kafka's client.
 
-Messages in Confluent's wire format begin with a byte 0 and the id of the schema that they were written with,
-in four bytes. Schemas never change under an id, so each is requested once by a process.
+Messages in Confluent's wire format begin with a byte 0 and the id of the schema that wrote them, in four
+bytes. A schema never changes under its id, so each process requests it once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.extras import naming_extras
 from ..secrets import HIDDEN, Settings, without_secrets
 from .decode import Decoded
 from .messages import Messages
@@ -26,14 +27,14 @@ from .reasons import Reason
 from .retryable_error import Unavailable
 
 _QUICK: dict[str, Any] = {"timeout": 5, "max.retries": 2, "retries.wait.ms": 200}
-"""One question is given up after some seconds; between repetitions a stop is noticed."""
+"""A request is given up after some seconds; between retries a stop is noticed."""
 
 FRAME = 5
 """The bytes before a value: 0, and the schema's id."""
 UNFRAMED = "not in the wire format of a schema registry"
 
 _UNKNOWN = (40401, 40402, 40403)
-"""The registry's own codes: it answers, and knows no such subject, version or schema."""
+"""The registry's error codes for an unknown subject, version or schema."""
 _ASK_AGAIN_SECONDS = 30.0
 _MOST_UNKNOWN = 10_000
 
@@ -41,15 +42,15 @@ T = TypeVar("T")
 
 
 class UnknownSchema(StreamgaugeError, LookupError):
-    """The registry answers that it has no such schema."""
+    """The registry answered that it has no such schema."""
 
 
 @dataclass(frozen=True, eq=False)
 class Registry:
     """A schema registry: its address, or the settings of confluent-kafka's `SchemaRegistryClient`.
 
-    Its secrets are in no repr and no error, and it is no part of a stream's definition. It pickles without
-    its connection.
+    Its secrets appear in no repr and no error, and it is not part of a stream's definition. It can be
+    pickled, without its connection.
 
     >>> Registry.of({"url": "https://box:8081", "basic.auth.user.info": "me:tr0ut"})
     Registry(settings={'url': 'https://box:8081', 'basic.auth.user.info': '…'})
@@ -60,7 +61,7 @@ class Registry:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any]) -> Registry:
-        """From a URL or settings. Raises `TypeError` or `ValueError` for what the client doesn't take."""
+        """Create it from a URL or settings. Raises `TypeError` or `ValueError` for invalid settings."""
         settings = {"url": given} if isinstance(given, str) else given
         if not isinstance(settings, Mapping) or not isinstance(settings.get("url"), str):
             raise TypeError(
@@ -93,15 +94,16 @@ class Registry:
 
     @cached_property
     def _client(self) -> Any:
-        from confluent_kafka.schema_registry import SchemaRegistryClient
+        with naming_extras():
+            from confluent_kafka.schema_registry import SchemaRegistryClient
 
         return SchemaRegistryClient({**_QUICK, **_without_logins(self.settings)})
 
     def schema(self, number: int, form: str | None = None) -> Any:
-        """The schema of an id, with `schema_str`, `schema_type` and `references`.
+        """The schema with an id, with `schema_str`, `schema_type` and `references`.
 
-        Raises `UnknownSchema` if the registry has none, `Unavailable` if it can't be reached. It is asked
-        about an unknown id again only after half a minute, as there may be many messages with broken ids.
+        Raises `UnknownSchema` if the registry has none, `Unavailable` if it can't be reached. An unknown id
+        is requested again only after half a minute, because there may be many messages with broken ids.
         """
         now = time.monotonic()
         if self._unknown.get(number, 0.0) > now:
@@ -115,7 +117,7 @@ class Registry:
             raise
 
     def version(self, subject: str, number: int | None = None, form: str | None = None) -> Any:
-        """The schema of a subject's version, the latest unless numbered; raises as `schema` does."""
+        """The schema of a subject's version, by default the latest; raises as `schema` does."""
         what = f"{'latest ' if number is None else ''}version{'' if number is None else f' {number}'}"
         if number is None:
             ask = lambda: self._client.get_latest_version(subject, fmt=form)  # noqa: E731
@@ -124,13 +126,14 @@ class Registry:
         return self._call(f"{what} of the subject {subject!r}", ask).schema
 
     def latest(self, subject: str) -> tuple[int, str]:
-        """The id and the text of a subject's latest schema, to write by it; raises as `schema` does."""
+        """The id and the text of a subject's latest schema, for writing; raises as `schema` does."""
         what = f"latest version of the subject {subject!r}"
         version = self._call(what, lambda: self._client.get_latest_version(subject))
         return version.schema_id, version.schema.schema_str
 
     def _call(self, what: str, ask: Callable[[], T]) -> T:
-        from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
+        with naming_extras():
+            from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
         try:
             return ask()
@@ -145,7 +148,7 @@ class Registry:
             raise self._unavailable(what, reason, passing) from None
         except (_transport_error(), OAuthTokenError) as error:
             raise self._unavailable(what, self._clean(error) or type(error).__name__, True) from None
-        except Exception as error:  # its client raises whatever it meets in an answer it can't read
+        except Exception as error:  # its client may raise anything for an answer it can't read
             raise self._unavailable(what, f"no answer of a registry: {self._clean(error)}", False) from None
 
     def _unavailable(self, what: str, reason: str, passing: bool) -> Unavailable:
@@ -159,7 +162,7 @@ class Registry:
 
 
 def _transport_error() -> type[Exception]:
-    """What its client raises where no answer comes; versions of it stand on different HTTP libraries."""
+    """The error that its client raises without an answer; its versions use different HTTP libraries."""
     try:
         from confluent_kafka.schema_registry.common import _httpx_compat
     except ImportError:
@@ -170,7 +173,7 @@ def _transport_error() -> type[Exception]:
 
 
 def _without_logins(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with the login of an address beside it, as HTTP clients log the addresses that they ask.
+    """Move an address's login to a separate setting, because HTTP clients log the addresses they request.
 
     >>> _without_logins({"url": "https://me:tr0ut@box:8081,https://other:8081"})
     {'url': 'https://box:8081,https://other:8081', 'basic.auth.user.info': 'me:tr0ut'}
@@ -188,7 +191,7 @@ def _without_logins(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema_ids(messages: Messages) -> np.ndarray:
-    """The schema's id of each message (int64): −1 for a tombstone, −2 where there is no wire format.
+    """Each message's schema id (int64): −1 for a tombstone, −2 for a value not in the wire format.
 
     >>> import streamgauge as sg
     >>> schema_ids(sg.formats.Messages.of([bytes([0, 0, 0, 1, 2, 99]), b"{}", None])).tolist()
@@ -219,7 +222,7 @@ def by_schema(
 
 
 def refusing(reason: str) -> Read:
-    """Reads no message, for this reason."""
+    """A reader that refuses every message, for this reason."""
 
     def read(data: memoryview) -> Any:
         raise Misread(reason)
@@ -228,6 +231,6 @@ def refusing(reason: str) -> Read:
 
 
 def unframed(data: memoryview) -> Any:
-    """Reads no message, as it is not in the wire format."""
+    """Refuse a message that is not in the wire format."""
     begins = f"it begins with byte {data[0]}, not 0" if len(data) >= FRAME else f"it has {len(data)} bytes"
     raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: {begins}"))

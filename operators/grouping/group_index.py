@@ -1,8 +1,8 @@
-"""Group numbers for rows: the same number for the same window and keys, without Python objects for rows.
+"""Group numbers for rows: equal for the same window and keys, without Python objects for rows.
 
 Keys are hashed to 128 bits from Arrow's buffers and numbered by one table (`key_index`). Two groups are
-confused only if all 128 bits agree: with a billion groups, the probability is below 10⁻²⁰. The same hash
-decides which partition of a table topic a group belongs to.
+confused only if all 128 bits are equal: with a billion groups, the probability is below 10⁻²⁰. The same hash
+determines the partition of a table topic that a group belongs to.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import as_array, stored_values
-from ...sketches.core.hash import fmix, hash_values
-from ...sketches.core.jit import kernel
+from ...sketches.core.columns.columns import as_array, stored_values
+from ...sketches.core.compilation.jit import kernel
+from ...sketches.core.hashing.hash import fmix, hash_values
 from ...sketches.core.parallel import each_slice
 from .key_index import KeyIndex
 
 _BLOCK = 1 << 15
-"""Rows hashed at a time, so that what is between a column and its hashes stays in the cache."""
+"""The number of rows hashed at a time, so that intermediate results stay in the cache."""
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
 def _combine(h1, h2, more1, more2):
-    """Fold one more column's hashes in; the order of columns matters."""
+    """Combine another column's hashes; the order of columns matters."""
     for i in range(len(h1)):
         h1[i] = fmix(h1[i] * np.uint64(31) + more1[i])
         h2[i] = fmix(h2[i] * np.uint64(37) + more2[i])

@@ -1,21 +1,21 @@
-"""Numbers for keys, by 128 bits of their hashes, in an open-addressing table that grows as keys appear."""
+"""Numbers for keys, by 128-bit hashes, in an open-addressing table that grows as keys appear."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 
 _ROOM = 128
 _FAST = 65_536
-"""Up to here a table grows fourfold, so that many keys at once are put into few tables; then twofold."""
+"""Up to this size a table grows fourfold, so that many keys at once need few rehashes; then twofold."""
 
 
 @kernel
 def _number(h1, h2, start, slots, known1, known2, n, numbers, firsts):
-    """Number the rows from `start` on; stops early when the table is half full. Returns (row, keys).
+    """Number the rows from `start` on; stops when the table is half full. Returns (row, keys).
 
-    `firsts` gets the row that each new number came with.
+    `firsts` gets the row of each new number.
     """
     mask = np.uint64(len(slots) - 1)
     limit = len(slots) // 2
@@ -42,7 +42,7 @@ def _number(h1, h2, start, slots, known1, known2, n, numbers, firsts):
 
 @kernel
 def _find(h1, h2, slots, known1, known2, numbers):
-    """The number of each row's key, -1 for none."""
+    """The number of each row's key, -1 for unknown keys."""
     mask = np.uint64(len(slots) - 1)
     for i in range(len(h1)):
         at = h1[i] & mask
@@ -57,7 +57,7 @@ def _find(h1, h2, slots, known1, known2, numbers):
 
 @kernel
 def refill(slots, known1, n):
-    """Put `n` entries into empty slots, by the first halves of their hashes."""
+    """Insert `n` entries into empty slots, by the first halves of their hashes."""
     mask = np.uint64(len(slots) - 1)
     for group in range(n):
         at = known1[group] & mask
@@ -67,7 +67,7 @@ def refill(slots, known1, n):
 
 
 class KeyIndex:
-    """Keys numbered from 0 in the order in which they came; a key is both halves of its hash (uint64).
+    """Keys numbered from 0 in order of appearance; a key is both halves of its hash (uint64).
 
     >>> index, ones, twos = KeyIndex(), np.full(2, 1, np.uint64), np.array([1, 2], np.uint64)
     >>> [column.tolist() for column in index.number(ones, ones)], len(index)
@@ -90,11 +90,11 @@ class KeyIndex:
 
     @property
     def hashes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both halves of all keys, by their numbers."""
+        """Both halves of all keys' hashes, by number."""
         return self._known1[: self._n], self._known2[: self._n]
 
     def number(self, h1: np.ndarray, h2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The number of each row's key, and the row that each new number came with."""
+        """The number of each row's key, and the row of each new number."""
         numbers, row = np.empty(len(h1), np.int64), 0
         new_rows: list[np.ndarray] = []
         while True:
@@ -108,20 +108,20 @@ class KeyIndex:
             self._move(np.arange(self._n), room * (4 if room < _FAST else 2))
 
     def find(self, h1: np.ndarray, h2: np.ndarray) -> np.ndarray:
-        """The number of each row's key, -1 for one that it doesn't have."""
+        """The number of each row's key, -1 for unknown keys."""
         numbers = np.empty(len(h1), np.int64)
         _find(h1, h2, self._slots, self._known1, self._known2, numbers)
         return numbers
 
     def keep(self, chosen: np.ndarray) -> None:
-        """Forget all keys but some; these are numbered again, in the order of `chosen`."""
+        """Forget all keys except some; these are renumbered in the order of `chosen`."""
         room = _ROOM
         while room < 2 * len(chosen):
             room *= 2
         self._move(chosen, room)
 
     def widened(self, column: np.ndarray, fill: int) -> np.ndarray:
-        """A column with an entry for each number, with room for more: `fill` where there was none."""
+        """A column with an entry for each number and room for more, filled with `fill`."""
         if len(column) >= self._n:
             return column
         return np.concatenate([column, np.full(len(self._known1) - len(column), fill, column.dtype)])

@@ -1,7 +1,7 @@
-"""The librdkafka settings that a stream decides itself: what each may be, and what to write in its place.
+"""The librdkafka settings that a stream controls: their valid values, and what to write instead.
 
-A setting that would be accepted and do nothing is worse than one that is refused. So each that our clients
-override, or that nothing here reads, is in this table; all others reach the clients that they concern.
+A setting that is accepted and has no effect is worse than one that is refused. So this table contains every
+setting that our clients override or that nothing reads; all others reach the clients that they concern.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 _SESSION_MS = 10_000
-"""The session's timeout unless it is set, and the least time that a worker needs from poll to poll."""
+"""The default session timeout, and the minimum time that a worker needs between polls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A setting that can only be one of `allowed`, or not be given at all, and what to write instead."""
+    """A setting that must be one of `allowed`, or absent, and what to write instead."""
 
     allowed: tuple[str, ...]
     instead: str
 
 
 _ALIASES = ("1", "-1", "smallest", "beginning")
-_LOSES = "with less, a broker's death loses counts without a word, or doubles them; leave it out"
+_LOSES = "with less, a broker's death loses counts silently, or doubles them; leave it out"
 _COMMITS = "positions are committed with the sketches, at checkpoints; leave it out"
 
 FIXED = {
     "group.id": Fixed((), 'write group_id="…" in run(...), or on Spark .option("kafka.group.id", "…")'),
     "auto.offset.reset": Fixed(
         ("error", "earliest", "smallest", "beginning"),
-        'write start="latest" in run(...) for a group that begins with what comes from now on; "earliest" '
-        "only lets a run go on where messages were deleted before they were read",
+        'write start="latest" in run(...) for a group that begins with new messages; "earliest" '
+        "only lets a run continue after messages that were deleted before they were read",
     ),
     "transactional.id": Fixed(
         (), "each of a run's writers has one that begins with its group_id; write group_id= in run(...)"
@@ -45,7 +45,7 @@ FIXED = {
     "offset.store.sync.interval.ms": Fixed((), _COMMITS),
     "enable.partition.eof": Fixed(("true",), "bounded reads end there; leave it out"),
     "check.crcs": Fixed(
-        ("true",), 'what a disk has damaged must not count; write corrupt="skip" to go on behind it'
+        ("true",), 'what a disk has damaged must not count; write corrupt="skip" to continue behind it'
     ),
     "allow.auto.create.topics": Fixed(
         ("false",), "a topic that doesn't exist is an error here; create it, and leave this out"
@@ -62,9 +62,9 @@ FIXED = {
 
 
 def check_fixed(config: Mapping[str, str], obeyed: Collection[str] = ()) -> None:
-    """Raise `ValueError` for a setting that can't be what it is, with what to write instead.
+    """Raise `ValueError` for a setting with an invalid value, with what to write instead.
 
-    `config` holds values as librdkafka spells them; `obeyed` are settings that the caller does obey.
+    `config` has values in librdkafka's notation; `obeyed` are settings that the caller does support.
 
     >>> check_fixed({"auto.offset.reset": "earliest"})
     >>> check_fixed({"enable.auto.commit": "true"})
@@ -88,7 +88,7 @@ def _check_poll_interval(config: Mapping[str, Any]) -> None:
         poll = int(config.get("max.poll.interval.ms", 300_000))
         session = int(config.get("session.timeout.ms", _SESSION_MS))
     except ValueError:
-        return  # which librdkafka says better
+        return  # librdkafka's message is better
     if poll < max(session, _SESSION_MS):
         raise ValueError(
             f'the Kafka setting "max.poll.interval.ms" must be at least {max(session, _SESSION_MS)} here, '

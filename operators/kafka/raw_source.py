@@ -1,4 +1,4 @@
-"""Reading raw record batches: no Python object a message, and no copy of a value before it is decoded."""
+"""Reading raw record batches, without a Python object per message or a copy of a value before decoding."""
 
 # ruff: noqa: D102 - the methods are those of `Source`, which documents them
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .record_batches import BrokenBatch, RecordBatch
 from .source import CORRUPT, Fault, LogPosition, NoAnswer, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
-"""What kafka-python says of each connection it tries; silent unless its level is set."""
+"""kafka-python's logger, with messages about each connection attempt; silent unless its level is set."""
 
 for _name in [name for name in logging.root.manager.loggerDict if name.startswith("kafka.")]:
-    logging.getLogger(_name).addFilter(NoSecrets())  # it logs whole requests, those to log in among them
+    logging.getLogger(_name).addFilter(NoSecrets())  # it logs whole requests, including log-ins
 
 if LOG.level == logging.NOTSET:
     LOG.setLevel(logging.CRITICAL + 1)
@@ -42,12 +42,12 @@ _ALL = 1 << 30
 _STEP_MS = 50
 _UNKNOWN_TOPIC = 3
 _AT_ONCE_BYTES = 16 << 20
-"""Compressed bytes that are decompressed at once, if they are not fewer for the messages in them."""
+"""The most compressed bytes to decompress at once; fewer if they contain enough messages."""
 _LEAST_FETCH_BYTES = 64 << 10
 _STALLED_SECONDS = 30.0
-"""For how long brokers may answer with nothing at all while there is something to read."""
+"""How long brokers may return nothing at all while there is something to read."""
 _DEFAULTS = {
-    # As measured: larger answers take memory that the system clears each time, smaller ones more requests.
+    # As measured: larger responses take memory that the system clears each time, smaller ones more requests.
     "fetch_max_bytes": 16 << 20,
     "max_partition_fetch_bytes": 4 << 20,
     "reconnect_backoff_max_ms": 1000,
@@ -58,11 +58,11 @@ _DEFAULTS = {
 
 
 class RawSource:
-    """A `Source` over kafka-python's fetcher. Raises `ReadError` for settings it doesn't know.
+    """A `Source` over kafka-python's fetcher. Raises `ReadError` for unknown settings.
 
-    What can't be read is a fault each time one comes to it; with `skip` it is passed, and reported.
-    One answer of each broker is worked on while the next one comes, and together they take no more than the
-    settings' ``queued.max.messages.kbytes``, a batch of each broker at least.
+    Data that can't be read is a fault each time it is reached; with `skip` it is skipped and reported. One
+    response of each broker is processed while the next one arrives. Together they take no more than the
+    setting ``queued.max.messages.kbytes``, but at least a batch of each broker.
     """
 
     def __init__(self, config: Mapping[str, Any], headers: bool = False, skip: bool = False) -> None:
@@ -89,7 +89,7 @@ class RawSource:
             self._seek(where, position.offset)
 
     def _seek(self, where: TopicPartition, offset: int) -> None:
-        # The consumer's own method doesn't take the epoch.
+        # The consumer's own method doesn't accept the epoch.
         assigned = self._connected(30.0)._subscription.assignment[KafkaPartition(*where)]
         assigned.seek(OffsetAndMetadata(offset, "", self._epochs.get(where, -1)))
 
@@ -121,7 +121,7 @@ class RawSource:
     def _ends_of_epochs(
         self, positions: Mapping[TopicPartition, LogPosition], deadline: float
     ) -> Iterator[tuple[TopicPartition, Any]]:
-        """What the partitions' leaders say of the epochs of these positions, as far as they answer."""
+        """What the partitions' leaders report about the epochs of these positions, if they answer."""
         manager = self._connected(30.0)._manager
         by_leader: dict[int, dict[str, list[Any]]] = {}
         for (topic, number), position in positions.items():
@@ -144,7 +144,7 @@ class RawSource:
         return dict(self._epochs)
 
     def _leaders(self, places: list[KafkaPartition]) -> set[int | None]:
-        """Who leads these partitions; the client by itself would wait before it asks about new ones."""
+        """The leaders of these partitions; the client itself would wait before it asks about new ones."""
         manager = self._connected(30.0)._manager
         leader = manager.cluster.leader_for_partition
         if any(leader(place) is None for place in places):
@@ -158,7 +158,7 @@ class RawSource:
         self._touched: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._waiting: deque[Fetched] = deque()
-        # Of a batch larger than was requested: the messages not given out, and the offset after them.
+        # For a batch larger than requested: the messages not yet returned, and the offset after them.
         self._rests: dict[TopicPartition, tuple[Messages, int]] = {}
         self._ended: set[TopicPartition] = set()
         self._answers = 0
@@ -168,7 +168,7 @@ class RawSource:
         self._stalled = 0.0
 
     def _share(self, brokers: int) -> None:
-        """Two answers of each broker's fit in what may be fetched ahead."""
+        """Limit fetches so that two responses of each broker fit in the prefetch limit."""
         each = max(self._ahead_bytes // (2 * max(brokers, 1)), _LEAST_FETCH_BYTES)
         for name in ("fetch_max_bytes", "max_partition_fetch_bytes"):
             self._fetcher.config[name] = min(int(self._settings[name]), each)
@@ -183,7 +183,7 @@ class RawSource:
                 ends = {} if messages is not None else self._ends_reached()
                 left = deadline - time.monotonic()
                 if ends:
-                    ARRAYS.clear()  # what comes next may take long to come
+                    ARRAYS.clear()  # the next messages may take long to arrive
                 if messages is not None or ends or faults or left <= 0:
                     return Poll(messages, ends, faults)
                 began = time.monotonic()
@@ -197,7 +197,7 @@ class RawSource:
                 self._check_stall(time.monotonic() - began)
 
     def _noticed(self, faults: list[Fault]) -> None:
-        """What the fetcher met in its own thread; a first answer after that says that brokers are back."""
+        """Errors from the fetcher's own thread; the first response after them means that brokers are back."""
         while self._fetcher.faults:
             faults.append(self._fetcher.faults.popleft())
             self._down = True
@@ -207,7 +207,7 @@ class RawSource:
             self._ended.clear()
 
     def _ready(self, limit: int, faults: list[Fault]) -> Messages | None:
-        """The next messages of what was fetched, at most `limit`."""
+        """The next fetched messages, at most `limit`."""
         for where, (messages, following) in self._rests.items():
             if where not in self._paused:
                 del self._rests[where]
@@ -221,7 +221,7 @@ class RawSource:
         return ready
 
     def _broken(self, step: Fetched, batch: BrokenBatch, faults: list[Fault]) -> Messages | None:
-        """Refuse a broken batch, or pass it; but first fetch it once more: it may have broken on its way."""
+        """Refuse or skip a broken batch, after fetching it once more: it may have been damaged in transit."""
         where, first = step.where, self._position[step.where]
         if self._suspect.get(where) != first:
             self._suspect[where] = first
@@ -241,7 +241,7 @@ class RawSource:
         return Messages.skipped(Broken(*where, first, following, batch.why, bytes(batch.raw)))
 
     def _leapt(self, where: TopicPartition, first: int) -> int:
-        """Where to try next if nothing says how far the damage goes: further each time, not past the end."""
+        """The offset to try next if the extent of the damage is unknown: further each time, up to the end."""
         self._leap[where] = leap = 2 * self._leap.get(where, 1)
         return min(first + leap, max(self._fetcher.ends.get(where, 0), first + 1))
 
@@ -251,7 +251,7 @@ class RawSource:
         self._seek(where, offset)
 
     def _check_stall(self, seconds: float) -> None:
-        """A log may be damaged so that its broker finds nothing at an offset, and doesn't say so."""
+        """Detect a log damaged so that its broker finds nothing at an offset, and doesn't report it."""
         behind = [
             where
             for where, at in self._position.items()
@@ -266,15 +266,13 @@ class RawSource:
             self._stalled = 0.0
             for where in behind:
                 at, end = self._position[where], self._fetcher.ends[where]
-                why = (
-                    f"for {_STALLED_SECONDS:.0f} s the broker gave nothing of it, though it goes on to {end}"
-                )
+                why = f"for {_STALLED_SECONDS:.0f} s the broker sent nothing, though it ends at {end}"
                 self._waiting.append(Fetched(where, at, BrokenBatch(at, at, why, b"")))
 
     def _chosen(self, limit: int) -> list[Fetched]:
-        """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone.
+        """The next steps: at most `limit` messages, or one batch with more; a broken batch is returned alone.
 
-        Once there are more than half as many, they end with their partition: sketching goes by partition.
+        Beyond half of the limit they end with their partition, because sketching goes by partition.
         """
         chosen: list[Fetched] = []
         kept: list[Fetched] = []
@@ -300,7 +298,7 @@ class RawSource:
         return chosen
 
     def _consume(self, chosen: list[Fetched], limit: int) -> Messages | None:
-        """The messages of these steps, which are then behind us."""
+        """The messages of these steps, past which it then moves."""
         position = dict(self._position)
         steps, begins = [], []
         for step in chosen:
@@ -379,7 +377,7 @@ class RawSource:
                 answer = manager.run(manager.wait_for, manager.send(request), left_ms)
                 break
             except KafkaError as error:
-                # A client that has lost its brokers tries them again only after a while.
+                # A client that has lost its brokers retries them only after a while.
                 if not error.retriable or time.monotonic() > deadline:
                     kind = NoAnswer if error.retriable else ReadError
                     raise kind(f"asking about topic {topic!r} failed: {error}") from None
@@ -409,7 +407,7 @@ class RawSource:
                 consumer.close(autocommit=False, timeout_ms=1000)
 
     def _connected(self, seconds: float) -> Any:
-        """The client, made when it is first needed. Raises `ReadError` if no broker answers in time."""
+        """The client, created on first use. Raises `ReadError` if no broker answers in time."""
         if self._closed:
             raise ReadError("this reader is closed; make a new one")
         if self._consumer is None:
@@ -427,14 +425,14 @@ class RawSource:
 
 
 def _as_broken(step: Fetched, why: str) -> Fetched:
-    """A batch whose checksum is right, and whose records can't be read all the same."""
+    """A batch with a correct checksum whose records still can't be read."""
     batch = step.batch
     assert isinstance(batch, RecordBatch)
     return step._replace(batch=BrokenBatch(batch.base_offset, batch.next_offset, why, batch.raw))
 
 
 def _fault(error: KafkaError) -> Fault:
-    """What the fetcher raised, as the reader judges it."""
+    """An error of the fetcher, as a fault for the reader."""
     where = None
     if isinstance(error, OffsetOutOfRangeError) and error.args and isinstance(error.args[0], dict):
         place = next(iter(error.args[0]))

@@ -1,4 +1,4 @@
-"""Read assigned partitions of Kafka as batches of columns."""
+"""Reading assigned partitions of Kafka as batches of columns."""
 
 from __future__ import annotations
 
@@ -49,36 +49,36 @@ __all__ = [
 log = logging.getLogger("streamgauge.kafka")
 
 Corrupt = Literal["stop", "skip"]
-"""What to do where a broker's bytes are broken."""
+"""What to do if a broker's bytes are broken."""
 
 _ANSWER_SECONDS = 30.0
-"""How long brokers may take to answer a question before the question fails."""
+"""How long brokers may take to answer before the request fails."""
 _SAY_AGAIN_SECONDS = 10.0
 
-# Faults of librdkafka (rd_kafka_resp_err_t) that no waiting mends; all others pass when brokers return.
+# librdkafka's errors (rd_kafka_resp_err_t) that waiting can't fix; all others end when brokers return.
 _POSITION_GONE = {-140, 1}
 _NO_TOPIC = {3, -188, -190}
 _NOT_ALLOWED = {-169, 29, 31, 58}
 _NO_GROUP = 30
-"""No right to use the group: the client library wants a group's name, but a reader is in none."""
+"""No right to use the group: the client library requires a group name, although a reader is in no group."""
 
 
 _SLOWER: set[str] = set()
-"""Why raw batches are not read, as far as it was said in this process."""
+"""The reasons already logged in this process for not reading raw batches."""
 
 
 class Reader:
-    """Reads partitions from given offsets, in order, and knows how far it is.
+    """Reads partitions from given offsets, in order, and tracks its positions.
 
     `assignments` maps (topic, partition) to the offset of the first message, or to `EARLIEST` or `LATEST`.
-    `config` are librdkafka's settings, ``bootstrap.servers`` at least; committed messages alone are read
-    unless ``isolation.level`` says otherwise. Raw record batches are read where that client has all the
-    settings, else ``consume()``; `source` forces one of them.
+    `config` has librdkafka's settings, at least ``bootstrap.servers``; only committed messages are read
+    unless ``isolation.level`` says otherwise. Raw record batches are read if that client supports all
+    settings, otherwise ``consume()`` is used; `source` forces one of them.
 
-    While brokers are unreachable it waits, says so once (logger ``streamgauge.kafka``, `waiting`), and goes
-    on when they return. Raises `ReadError` where waiting won't help: no broker at the start, a topic or
-    partition that doesn't exist, a position that is no longer there, no permission. One thread at a time may
-    read.
+    While brokers are unreachable it waits, logs that once (logger ``streamgauge.kafka``, `waiting`), and
+    continues when they return. Raises `ReadError` if waiting won't help: no broker at the start, a topic or
+    partition that doesn't exist, a position that no longer exists, no permission. Only one thread at a time
+    may read.
 
         with Reader({"bootstrap.servers": "box:9092"}, {("posts", 0): EARLIEST}) as reader:
             while (messages := reader.read()) is not None:
@@ -97,7 +97,7 @@ class Reader:
         self._address = str(config.get("bootstrap.servers") or config.get("metadata.broker.list"))
         self._source = _source(whole, headers, source, corrupt == "skip")
         self._next: dict[TopicPartition, int] = {}
-        # Messages that were fetched and not given out: those beyond the end of a finite read.
+        # Messages that were fetched and not returned: those beyond the end of a bounded read.
         self._held_back: list[Messages] = []
         self._paused: set[TopicPartition] = set()
         self._whole: set[TopicPartition] = set()
@@ -118,14 +118,14 @@ class Reader:
     def assign(
         self, assignments: Mapping[TopicPartition, int], known: Mapping[TopicPartition, LogPosition] = {}
     ) -> None:
-        """Read these partitions instead of those read so far.
+        """Read these partitions instead of the previous ones.
 
         `known` is how far some of them had been read, at or after their offsets. Raises `LogTruncated` if a
-        log has lost any of that, `NoAnswer` if no leader says.
+        log has lost any of that, `NoAnswer` if no leader answers.
         """
         self._check_exist(assignments)
         known = {where: at for where, at in known.items() if where in assignments and at.epoch >= 0}
-        # What this reader has read itself its client checks as it reads.
+        # What this reader has read itself, its client checks while reading.
         read = {where for where in self._whole if where in known and known[where].offset <= self._next[where]}
         unchecked = {where: at for where, at in known.items() if where not in read}
         for where, end in self.truncated(unchecked).items():
@@ -137,18 +137,18 @@ class Reader:
                 offsets[where] = first if offset == EARLIEST else last
         self._held_back, self._paused, self._next = [], set(), offsets
         self._whole = set(offsets)
-        # Until something of a partition arrives, the library still reports its position from before.
+        # Until something arrives for a partition, the library still reports its previous position.
         self._heard: set[TopicPartition] = set()
         epochs = {where: at.epoch for where, at in known.items()}
         self._source.assign({where: LogPosition(at, epochs.get(where, -1)) for where, at in offsets.items()})
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Go on from other offsets in some of the assigned partitions."""
+        """Continue from other offsets in some of the assigned partitions."""
         self._check_assigned(offsets)
         self.assign({**self.positions(), **offsets})
 
     def read(self, max_messages: int = 100_000, timeout: float = 1.0) -> Messages | None:
-        """The next messages, as soon as there are any; None after `timeout` seconds without."""
+        """The next messages, as soon as there are any; None after `timeout` seconds without any."""
         self._pause(set())
         if self._held_back:
             return self._delivered(self._from_kept(max_messages))
@@ -167,11 +167,12 @@ class Reader:
         max_messages: int = 100_000,
         timeout: float | None = 120.0,
     ) -> Iterator[Messages]:
-        """Every message before the end offset of each partition named in `ends`, and none of the others.
+        """Every message before the end offset of each partition in `ends`, and no others.
 
-        Finishes when nothing more can come before the end offsets, whether the offsets in between hold
-        messages, transaction markers, aborted messages or what compaction left. What was fetched beyond
-        stays for the next read. Raises `ReadError` after `timeout` seconds (None: never) without progress.
+        Finishes when nothing more can arrive before the end offsets, whether the offsets in between are
+        messages, transaction markers, aborted messages or gaps left by compaction. Messages fetched beyond
+        them are returned by the next read. Raises `ReadError` after `timeout` seconds (None: never) without
+        progress.
         """
         self._check_assigned(ends)
         self.positions()
@@ -204,29 +205,30 @@ class Reader:
             self._held_back += fetched
 
     def positions(self) -> dict[TopicPartition, int]:
-        """For each partition the offset from which another reader would go on, nothing lost or repeated."""
+        """The offset from which another reader would continue without loss or repetition, for each
+        partition."""
         self._advance(self._source.positions(self._heard))
         return dict(self._next)
 
     def epochs(self) -> dict[TopicPartition, int]:
-        """For each partition the epoch of the leader whose log was read last, where it is known."""
+        """The epoch of the leader whose log was last read, for each partition, if known."""
         return self._source.epochs()
 
     def truncated(
         self, known: Mapping[TopicPartition, LogPosition]
     ) -> dict[TopicPartition, LogPosition | None]:
-        """Those of these partitions whose logs end before their positions, and where, if that is known.
+        """Those of these partitions whose logs end before their positions, and where, if known.
 
-        Before anything is assigned. Raises `NoAnswer` if no leader says.
+        Call it before anything is assigned. Raises `NoAnswer` if no leader answers.
         """
         return self._source.truncated(known, _ANSWER_SECONDS)
 
     def end_offsets(self) -> dict[TopicPartition, int]:
-        """For each partition the offset after its last readable message."""
+        """The offset after each partition's last readable message."""
         return {where: self._source.watermarks(where, _ANSWER_SECONDS)[1] for where in self._next}
 
     def partitions(self, topic: str) -> list[int]:
-        """A topic's partitions. Raises `ReadError` if there is no such topic, `NoAnswer` if none comes."""
+        """A topic's partitions. Raises `ReadError` for a missing topic, `NoAnswer` without an answer."""
         try:
             numbers = self._source.partitions(topic, _ANSWER_SECONDS)
         except ReadError as error:
@@ -242,7 +244,7 @@ class Reader:
         return numbers
 
     def close(self) -> None:
-        """Let go of the connection; twice does no harm."""
+        """Close the connection; may be called twice."""
         self._source.close()
 
     def _check_exist(self, assignments: Iterable[TopicPartition]) -> None:
@@ -260,7 +262,7 @@ class Reader:
             raise ReadError(f"{topic}[{partition}] isn't assigned to this reader; assign it first")
 
     def _pause(self, partitions: set[TopicPartition]) -> None:
-        """Fetch of all but these."""
+        """Stop fetching these partitions, and resume all others."""
         if partitions != self._paused:
             self._source.pause(partitions - self._paused)
             self._source.resume(self._paused - partitions)
@@ -273,7 +275,7 @@ class Reader:
             for fault in faults:
                 self._consider(fault)
             self._heard.update(ends, () if messages is None else _places(messages))
-            # An end that was noted before the brokers went is not a sign that they are back.
+            # An end that was recorded before the brokers failed doesn't mean that they are back.
             if (messages is not None or (ends and not faults)) and self.waiting is not None:
                 if self._warned:
                     log.warning("Kafka at %s is back", self._address)
@@ -282,15 +284,15 @@ class Reader:
                 return messages, ends
 
     def _consider(self, fault: Fault) -> None:
-        """Wait out what passes, raise what doesn't."""
+        """Wait after a temporary fault, raise for any other."""
         fault = fault._replace(text=without_secrets(fault.text))
         if fault.code == _NO_GROUP:
             return
         at = "" if fault.where is None else f" {fault.where[0]}[{fault.where[1]}]"
         if fault.code == CORRUPT:
             raise CorruptError(
-                f"reading{at} at {self._address}: {fault.text}. Nothing from there on was counted; to go on "
-                'behind it, with what is lost among the dead letters, read with corrupt="skip"'
+                f"reading{at} at {self._address}: {fault.text}. Nothing from there on was counted; to "
+                'continue after it, with the lost offsets among the dead letters, read with corrupt="skip"'
             )
         if fault.code in _NOT_ALLOWED:
             topic = "" if fault.where is None else fault.where[0]
@@ -306,16 +308,16 @@ class Reader:
                 f"offset {self._next.get(fault.where)} of{at} does not exist any more, or yet: {fault.text}"
             )
         if fault.code in _NO_TOPIC and fault.where is not None:
-            # Said of a broker that has just come back, too: ask again.
+            # Also reported for a broker that has just returned: ask again.
             self._check_exist([fault.where])
-        # One broker of several that is away shows again and again between what the others give.
+        # If one of several brokers is unreachable, this recurs between the others' messages.
         if self.waiting is None and time.monotonic() - self._warned_at > _SAY_AGAIN_SECONDS:
             log.warning("waiting for Kafka at %s: %s", self._address, fault.text)
             self._warned, self._warned_at = True, time.monotonic()
         self.waiting = fault.text
 
     def _delivered(self, messages: Messages) -> Messages:
-        """Move the positions past messages that are being returned."""
+        """Advance positions past messages that are being returned."""
         if (broken := messages.broken) is not None:
             self._next[broken.topic, broken.partition] = broken.next
             log.warning(
@@ -324,14 +326,14 @@ class Reader:
             )
         for low, high in messages.runs():
             where = messages.topic_partition(low)
-            if messages.offset[low] < self._next[where]:  # a client that began again by itself
+            if messages.offset[low] < self._next[where]:  # a client that restarted by itself
                 self._whole.discard(where)
                 raise LogTruncated(where, self._next[where], None)
             self._next[where] = int(messages.offset[high - 1]) + 1
         return messages
 
     def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Move on over things that aren't messages, such as markers, where nothing is kept back."""
+        """Advance past offsets that aren't messages, such as markers, if no messages are held back."""
         held = self._held()
         for where, position in positions.items():
             if where in self._next and where not in held:
@@ -348,7 +350,7 @@ class Reader:
         return first
 
     def _before(self, messages: Messages, ends: Mapping[TopicPartition, int]) -> Messages | None:
-        """Those before their ends; the others are kept back."""
+        """The messages before their ends; the others are held back."""
         if messages.broken is not None:
             return self._broken_before(messages.broken, ends)
         limit = np.full(len(messages), -1, np.int64)
@@ -377,7 +379,7 @@ class Reader:
 
 
 def _source(config: Mapping[str, Any], headers: bool, source: str | None, skip: bool) -> Source:
-    """The client that reads, by default of raw batches."""
+    """The client that reads; by default the one for raw batches."""
     try:
         return PlainSource(config, headers) if source == "plain" else RawSource(config, headers, skip)
     except ReadError as error:
@@ -401,7 +403,7 @@ def _places(messages: Messages) -> list[TopicPartition]:
 
 
 def _partitions(messages: Messages) -> list[TopicPartition]:
-    """The partitions that a batch has messages of."""
+    """The partitions with messages in a batch."""
     return list(dict.fromkeys(messages.topic_partition(low) for low, _ in messages.runs()))
 
 

@@ -1,4 +1,4 @@
-"""Kafka's record batches, version 2: from the bytes a broker sends to batches, and what is not one.
+"""Kafka's record batches, version 2: parsing a broker's bytes into batches, and detecting broken ones.
 
 A batch is a header of 61 bytes, big-endian, and its records, compressed as a whole::
 
@@ -10,9 +10,9 @@ A batch is a header of 61 bytes, big-endian, and its records, compressed as a wh
          21  int16   attributes             53  int32   base sequence
                                             57  int32   number of records
 
-The checksum does not cover the first 17 bytes. A base offset, a length or a magic that was damaged is
-detected by what stands around it; only an offset that was damaged so that it falls into a gap of the log is
-not. Source: Kafka's protocol guide, "Record Batch" (KIP-98, KIP-101).
+The checksum does not cover the first 17 bytes. A damaged base offset, length or magic is detected from its
+context, except for an offset that damage has moved into a gap of the log. Source: Kafka's protocol guide,
+"Record Batch" (KIP-98, KIP-101).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from crc32c import crc32c
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 LENGTH_AT = 12
-"""The length that a batch gives counts from here."""
+"""The length in a batch's header counts from here."""
 _LENGTH, _MAGIC_AT, _CRC_FROM = 8, 16, 21
 _OLD = struct.Struct(">iI")
 _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x08, 0x10, 0x20
@@ -35,7 +35,7 @@ _CODEC = 0x07
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """A batch as it came: what its header says, and in `raw` all its bytes, the records still compressed."""
+    """A batch as received: the fields of its header, and in `raw` all its bytes, with compressed records."""
 
     base_offset: int
     next_offset: int
@@ -54,7 +54,7 @@ class RecordBatch:
 
     @property
     def codec(self) -> int:
-        """How the records are compressed (`codecs`)."""
+        """The compression of the records (`codecs`)."""
         return self.attributes & _CODEC
 
     @property
@@ -64,18 +64,18 @@ class RecordBatch:
 
     @property
     def control(self) -> bool:
-        """Whether it is a marker of a transaction's end and holds no messages."""
+        """Whether it marks the end of a transaction and contains no messages."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def broker_time(self) -> int:
-        """The broker's time (ms) where that counts for all records, else −1."""
+        """The broker's timestamp (ms) if it applies to all records, else −1."""
         return self.largest_timestamp if self.attributes & _APPEND_TIME else -1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenBatch:
-    """Offsets `offset` … `next_offset` − 1, which can't be read: why, and the bytes that came for them."""
+    """Unreadable offsets `offset` … `next_offset` − 1: the reason, and the bytes received for them."""
 
     offset: int
     next_offset: int
@@ -86,12 +86,12 @@ class BrokenBatch:
 def batches(
     data: bytes | memoryview, offset: int, end: int | None = None, inside: bool = True
 ) -> Iterator[RecordBatch | BrokenBatch]:
-    """The batches of a partition's answer, in order, and in their places those that are broken.
+    """The batches of a partition's response, in order, with broken ones in their places.
 
-    A last batch that was cut off is left for the next fetch. `offset` is where reading stands, and may lie
-    `inside` the first batch; `end` is the offset before which all these batches lie, if it is known. After a
-    broken batch it goes on with the next one that is whole; where there is none, with the offset after what
-    the broken one says of itself, or with `end` if it says nothing that could be so.
+    A truncated last batch is left for the next fetch. `offset` is the reading position, and may be `inside`
+    the first batch; `end` is the offset before which all these batches lie, if known. After a broken batch it
+    continues with the next complete one; if there is none, with the offset after the broken batch according
+    to its header, or with `end` if the header is implausible.
     """
     view, at = memoryview(data), 0
     while at < len(view) and (end is None or offset < end):
@@ -99,7 +99,7 @@ def batches(
         if batch is None and at > 0:
             return
         if batch is None:
-            # A broker sends the first batch whole, however large it is (KIP-74).
+            # A broker sends the first batch completely, however large it is (KIP-74).
             batch = f"of it there are only {len(view)} bytes"
         if isinstance(batch, str):
             place, next_offset = _beyond(view, at, offset, end)
@@ -111,7 +111,7 @@ def batches(
 
 
 def _batch(view: memoryview, at: int, offset: int, end: int | None, inside: bool) -> RecordBatch | str | None:
-    """The batch at a place; or why there is none; or None where the bytes end before it does."""
+    """The batch at a position; or why there is none; or None if the bytes end before the batch does."""
     if at + _CRC_FROM > len(view):
         return None
     if (magic := view[at + _MAGIC_AT]) != 2:
@@ -140,20 +140,20 @@ def _of_another_format(view: memoryview, at: int, magic: int) -> str:
     length, crc = _OLD.unpack_from(view, at + _LENGTH)
     if magic in (0, 1) and zlib.crc32(view[at + _MAGIC_AT : at + LENGTH_AT + length]) == crc:
         return (
-            f"its messages are in format {magic}, that of Kafka before 0.11, which is not read here; "
+            f"its messages are in format {magic} of Kafka before 0.11, which is not supported; "
             "copy them to a new topic with a client that reads it"
         )
-    return f"it says that its format is {magic}, and there is none such"
+    return f"it says that its format is {magic}, which doesn't exist"
 
 
 def _beyond(view: memoryview, at: int, offset: int, end: int | None) -> tuple[int, int]:
-    """Where the next batch lies after a broken one, or the end of the bytes, and the offset to go on with."""
+    """The position of the next batch after a broken one, or the end, and the offset to continue from."""
     base = delta = length = 0
     if at + HEADER.size <= len(view):
         base, length, _, _, _, _, delta, *_ = HEADER.unpack_from(view, at)
     close = at + LENGTH_AT + length
     framed = length >= HEADER.size - LENGTH_AT and close <= len(view)
-    # Where the length is right the next batch is behind it. Only else is it looked for: values may hold some.
+    # If the length is right, the next batch follows it. Only otherwise search: values may contain batches.
     if framed and isinstance(batch := _batch(view, close, offset + 1, end, False), RecordBatch):
         return close, batch.base_offset
     whole = bytes(view)

@@ -1,8 +1,8 @@
-"""The records of batches as columns: no Python object a message.
+"""The records of batches as columns, without a Python object per message.
 
-A record is a chain of zigzag varints: length, (attributes, a byte), timestamp delta, offset delta, key length
-and key, value length and value, number of headers, and of each header name length and name, value length and
-value. A length of −1 is null. Source: Kafka's protocol guide, "Record" (KIP-98).
+A record is a sequence of zigzag varints: length, (attributes, a byte), timestamp delta, offset delta, key
+length and key, value length and value, number of headers, and for each header name length and name, value
+length and value. A length of −1 is null. Source: Kafka's protocol guide, "Record" (KIP-98).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...sketches.core.jit import inlined, kernel
+from ...sketches.core.compilation.jit import inlined, kernel
 from .array_pool import ARRAYS
 from .codecs import CorruptRecords, unpacked
 from .record_batches import RecordBatch
@@ -25,9 +25,9 @@ _LENGTHS = "its records are not as long as they say"
 
 
 class Columns(NamedTuple):
-    """The records of some batches: a row a record, all int64.
+    """The records of some batches: one row per record, all int64.
 
-    `key`, `value` and `headers` are places in the batches' joined bytes; a length of −1 is null.
+    `key`, `value` and `headers` are positions in the batches' joined bytes; a length of −1 is null.
     """
 
     offset: np.ndarray
@@ -41,10 +41,10 @@ class Columns(NamedTuple):
 
 
 def columns(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, Columns]:
-    """The bytes (uint8, writable) of these batches' records, and where everything lies in them.
+    """The bytes (uint8, writable) of these batches' records, and the positions of everything in them.
 
-    Behind each value there is a newline. Raises `CorruptRecords` for records that can't be decompressed, or
-    that don't fill their batch.
+    A newline follows each value. Raises `CorruptRecords` for records that can't be decompressed, or that
+    don't fill their batch.
     """
     data, lengths = unpacked(batches)
     shape = np.array(
@@ -69,7 +69,7 @@ def columns(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, Columns]:
 
 @kernel
 def _long_varint(data, at, end):
-    """(value, place after it) of a zigzag varint; a place beyond `end` says that it doesn't stop there."""
+    """(value, position after it) of a zigzag varint; a position beyond `end` means that it isn't complete."""
     value = np.uint64(0)
     shift = np.uint64(0)
     while at < end and shift < 64:
@@ -84,7 +84,7 @@ def _long_varint(data, at, end):
 
 @inlined
 def _varint(data, at, end):
-    """As `_long_varint`; nearly all have one byte."""
+    """Like `_long_varint`, optimised for a single byte, the usual case."""
     value = np.int64(data[at]) if at < end else np.int64(128)
     if value < 128:
         value, at = (value >> 1) ^ -(value & 1), at + 1
@@ -95,10 +95,10 @@ def _varint(data, at, end):
 
 @kernel
 def split(data, shape, offset, timestamp, key, key_length, value, value_length, headers, header_count):
-    """Find all records of some batches; returns −1, or the number of the first batch that is broken.
+    """Find all records of some batches; returns −1, or the number of the first broken batch.
 
-    `shape` holds a batch's records, its bytes, base offset, base timestamp, and the broker's timestamp if
-    that counts (else −1).
+    `shape` has a batch's record count, its length in bytes, base offset, base timestamp, and the broker's
+    timestamp if that applies (else −1).
     """
     row = 0
     begin = 0
@@ -137,7 +137,7 @@ def split(data, shape, offset, timestamp, key, key_length, value, value_length, 
 
 @kernel
 def split_headers(data, headers, header_count, name, name_length, value, value_length):
-    """Find the headers of some records; returns −1, or the number of the first record whose are broken."""
+    """Find the headers of some records; returns −1, or the number of the first record with broken headers."""
     to = 0
     for row in range(len(headers)):
         at = headers[row]
@@ -158,7 +158,7 @@ def split_headers(data, headers, header_count, name, name_length, value, value_l
 
 
 def aborts(marker: RecordBatch) -> bool:
-    """Of a control batch: whether it says that the transaction was aborted."""
+    """For a control batch: whether the transaction was aborted."""
     data = np.frombuffer(bytearray(marker.body), np.uint8)
     out = np.empty((len(Columns._fields), 1), np.int64)
     if split(data, np.array([[1, len(data), 0, 0, -1]]), *out) >= 0:

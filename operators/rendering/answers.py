@@ -1,4 +1,4 @@
-"""Answers as a person reads them: one short line each, bounds included."""
+"""Answers formatted for people: one short line each, including bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def bounded(estimate: float, lower: float, upper: float, write: Callable[[float], str] = number) -> str:
-    """An estimate and, where they differ from it, its bounds.
+    """An estimate, with its bounds if they differ from it.
 
     >>> bounded(120.0, 117.2, 123.4), bounded(7, 7, 7)
     ('120 (117.2 to 123.4)', '7')
@@ -34,7 +34,7 @@ def bounded(estimate: float, lower: float, upper: float, write: Callable[[float]
 
 
 def plain(text: str) -> str:
-    r"""Text from elsewhere in one line, controls escaped, without what is of unpredictable width.
+    r"""Text from elsewhere in one line, with controls escaped and characters of unpredictable width removed.
 
     >>> print(plain("so\n\x1b[2Jproud \u2764\ufe0f"))
     so \x1b[2Jproud ❤
@@ -43,7 +43,7 @@ def plain(text: str) -> str:
 
 
 def answer(value: Any, items: int = 3) -> str:
-    """Any aggregate's answer in a few short lines; of lists the first `items`, of quantiles three.
+    """Any aggregate's answer in a few short lines; the first `items` of lists, and three quantiles.
 
     >>> from datetime import date
     >>> answer(date(2026, 6, 1)), answer(b"\\x01\\xff"), answer(float("nan"))
@@ -89,6 +89,8 @@ def cell(key: Any) -> str:
 
 
 def _item(item: Any) -> str:
+    if isinstance(item, dict) and "weight" in item:
+        return f"{cell(item['item'])} (weight {number(item['weight'])})"
     if isinstance(item, dict) and "item" in item:
         return f"{cell(item['item'])} {bounded(item['estimate'], item['lower'], item['upper'])}"
     return answer(item)
@@ -107,7 +109,7 @@ def when(moment: datetime) -> str:
 
 
 def span(start: datetime, end: datetime) -> str:
-    """A window, its day named once.
+    """A window, with its day named once.
 
     >>> span(datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12, 30))
     '2026-06-01 12:00 – 12:30'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -22,8 +22,8 @@ class Alert:
     """One report of a rule about one key; times are event times.
 
     `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over; ``"unknown"`` if the last
-    reading is too old (`stale_after` of its rule). ``"withdrawn"`` retracts the report about a window that
-    only silence had closed, if later rows contradict it. `kind` is the kind of event, `key` the values of the
+    reading is too old (`stale_after` of its rule). ``"withdrawn"`` retracts an earlier report that later
+    rows contradict, or whose reading was cancelled. `kind` is the kind of event, `key` the values of the
     rule's keys, `at_us` its time (microseconds since 1970: the end of a window, or a reading's own time),
     `since_us` the beginning of the window. The true value lies between `lower` and `upper`, with the
     confidence that the aggregate states; all three are equal for exact values. `limit` is the limit that it
@@ -61,6 +61,17 @@ class Alert:
         if self.state == "withdrawn":
             return {"fired": False, "cleared": True}.get(self.details.get("withdrawn", "fired"))
         return {"fired": True, "cleared": False}.get(self.state)
+
+    def withdrawal(self, why: str) -> Alert:
+        """Return the alert that retracts this one.
+
+        >>> import streamgauge as sg
+        >>> figures = 31.0, 31.0, 31.0, 30.0
+        >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, *figures, "…")
+        >>> alert.withdrawal("its reading was cancelled").lasts
+        False
+        """
+        return replace(self, state="withdrawn", why=why, details={**self.details, "withdrawn": self.state})
 
     @property
     def plain_key(self) -> Any:

@@ -22,6 +22,7 @@ from ..sinks.sink import (
 from ..windows.durations import Duration, microseconds
 from .alert import Alert
 from .evaluation.rule_engine import RuleEngine, RuleView, rule_view
+from .late_readings import LateReadings
 from .outlets.outlet import NotifyingOutlet
 from .outlets.to_command import command_outlets
 from .outlets.to_output import AlertsToConsole
@@ -31,7 +32,7 @@ from .stale_feed import StaleFeed
 log = logging.getLogger("streamgauge.rules")
 
 _MOST_PENDING = 1_000
-"""Alerts that wait in outlets and are kept with a partition's memory: the latest."""
+"""The number of pending alerts, the latest ones, that are stored with a partition's state."""
 
 
 @runtime_checkable
@@ -49,7 +50,7 @@ class SendingOutlet(Protocol):
 
 @runtime_checkable
 class WritingOutlet(Protocol):
-    """Any other outlet. After a crash the latest alerts may be repeated, with the same ids."""
+    """Any other outlet. After a crash, the latest alerts may be repeated with the same ids."""
 
     def begin(self) -> None:
         """Called before the first alert of a run. Raises if it can't accept any."""
@@ -86,8 +87,14 @@ class Alerting:
     lateness
         For readings of a stream that keeps late rows (``tumbling(…, keep_late=True)``): how long after a
         key's latest reading an earlier one of the same key is accepted. Alerts that follow from it have
-        ``detected_late`` (seconds) in their `details`, and alerts that no longer follow are withdrawn. Later
-        ones are left out, counted, and named in a warning. Every reading of this time is stored.
+        ``detected_late`` (seconds) in their `details`, and alerts that no longer follow are withdrawn.
+        Readings later than that are dropped, counted, and named in a warning. Every reading of this span is
+        stored.
+    cancels
+        For readings that have a key each, such as a trade's number: the name of an answer. A reading for
+        which it isn't null is not evaluated but cancels the earlier reading with the same keys. Within
+        `lateness`, rules evaluate the series again without that reading. Later, up to a day, the alerts that
+        fired with it are withdrawn, but other alerts that were compared with it stay.
     name
         The name of its state, if a run has several.
 
@@ -116,8 +123,11 @@ class Alerting:
     app: str = ""
     name: str = "alerts"
     lateness: Duration = "1m"
+    cancels: str | None = None
+    _engines: dict[int, RuleEngine] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The latest rule engine of each partition."""
     several_windows: ClassVar[bool] = True
-    """It takes windows that closed together in one call: rules are evaluated over all of them at once."""
+    """It accepts all windows that closed together in one call, and evaluates rules over them together."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, list | tuple) or not all(isinstance(one, Rule) for one in self.rules):
@@ -167,10 +177,10 @@ class Alerting:
     def view(self, origin: Origin) -> RuleView:
         """The rules' view of a stream's table. Raises `ValueError` for rules that don't suit it."""
         assert origin.schema is not None
-        return rule_view(self.rules, origin.schema, self.at)
+        return rule_view(self.rules, origin.schema, self.at, self.cancels)
 
     def together(self, origin: Origin) -> tuple[str, ...] | None:
-        """See `operators.sinks.sink.keys_together`: a key of the rules is where all of its rows are."""
+        """See `operators.sinks.sink.keys_together`: all rows of a rule's key are in one partition."""
         apart = None if self.at is None else tuple(key for key in origin.keys if key != self.at)
         return common_keys([apart, *(rule.together for rule in self.rules)])
 
@@ -178,6 +188,14 @@ class Alerting:
         """See `operators.sinks.sink.StatefulSink`."""
         lateness_us = microseconds(self.lateness) if origin.keep_late else None
         return _PartitionAlerts(self, self.view(origin), partition, lateness_us)
+
+    def late_readings(self) -> LateReadings:
+        """How many readings were late, over all partitions that this process has evaluated.
+
+        >>> Alerting([]).late_readings().total
+        0
+        """
+        return sum((one.late_readings for one in list(self._engines.values())), LateReadings())
 
     def deliver(self, alerts: Iterable[Alert]) -> list[Outgoing]:
         """Write alerts to the writing outlets; returns the messages of the sending ones."""
@@ -192,17 +210,18 @@ class Alerting:
 
 
 class _PartitionAlerts:
-    """The rules over one partition of the table topic, and the time since anything came."""
+    """The rules over one partition of the table topic, and the time since anything arrived."""
 
     def __init__(self, alerting: Alerting, looks: RuleView, partition: int, lateness_us: int | None) -> None:
         self._alerting = alerting
         self._engine = RuleEngine(alerting.rules, looks, alerting.app, lateness_us)
+        alerting._engines[partition] = self._engine
         self._stale: StaleFeed | None = None
         if alerting.stale is not None and partition == 0:
             self._stale = StaleFeed(alerting.stale, alerting.app)
         self._memory: str | None = None
         self._handed_over: dict[str, Alert] = {}
-        """Alerts that outlets had not sent yet when that was last known."""
+        """Alerts that outlets had not sent when last checked."""
 
     def update(self, window: ClosedWindow) -> list[Outgoing]:
         """See `PartitionSink`."""
@@ -266,16 +285,16 @@ class _PartitionAlerts:
         self._send_pending(pending)
 
     def _send_pending(self, pending: Iterable[tuple[Alert, Sequence[str]]]) -> None:
-        """Hand over again what had not been sent, unless it was handed over in this process.
+        """Pass on again what had not been sent, unless it was already passed on in this process.
 
-        A memory is older than what its outlets have done since: on Spark each micro-batch begins with one.
+        Restored state is older than what its outlets have done since: on Spark each micro-batch restores it.
         """
         for alert, names in pending:
             for name in names:
                 outlet = self._alerting.notifying.get(name)
                 if outlet is None:
                     log.warning(
-                        "the alert %s of %r waited for %s, which is no outlet any more",
+                        "the alert %s of %r waited for %s, which is no longer an outlet",
                         alert.id,
                         alert.rule,
                         name.rpartition("#")[0],

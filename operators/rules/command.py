@@ -19,8 +19,8 @@ _DESTINATIONS = ("topic", "webhook", "mqtt", "run")
 _NAMES = ("key", "rule", "kind", "app", "state", "at", "since", "value", "limit", "id", "why")
 _CHOSEN_BY_OTHERS = ("key", "why")
 _PLAIN = re.compile(r"[\w:][\w.:@%+,/=-]*", re.ASCII)
-"""What a program's argument may hold of a key: nothing that a shell, nft or SQL reads as more than a value,
-no dash or @ at its beginning, which makes an option or a file's name of it."""
+"""A key that a program's argument may contain: it has no character that a shell, nft or SQL would interpret,
+and doesn't begin with a dash or @, which would make it an option or a file name."""
 
 _VERSIONS: Mapping[str, tuple[int, ...]] = {"address": (4, 6), "ipv4": (4,), "ipv6": (6,)}
 _LONGEST = 200
@@ -39,9 +39,9 @@ class Command:
         position; a web address, by POST; ``mqtt://HOST:PORT/TOPIC``; or a program.
     fired, cleared
         The content: any JSON that names the desired state (``{"ac": "off"}``), so that sending it twice does
-        no harm. For a program, its arguments: a list of strings. Without one of them nothing happens in that
-        state; without both the message names rule and state. A withdrawn event is treated as if it had
-        cleared.
+        no harm. For a program, its arguments: a list of strings. If one is missing, nothing happens in that
+        state; if both are missing, the message names rule and state. A withdrawn event is treated as if it
+        had cleared.
     accepts
         The keys that it applies to: ``"any"``, ``"address"`` (IP addresses), ``"ipv4"`` or ``"ipv6"``.
     ignore
@@ -128,7 +128,7 @@ class Command:
 def _check_template(name: str, text: str) -> None:
     template = Template(text)
     if not template.is_valid():
-        raise ValueError(f"{name}: in {text!r} a $ stands before no name; write $$ for a dollar")
+        raise ValueError(f"{name}: {text!r} has a $ without a name; write $$ for a dollar sign")
     if unknown := [one for one in template.get_identifiers() if one not in _NAMES]:
         raise ValueError(
             f"{name}: ${unknown[0]} is not known; there are {', '.join(f'${n}' for n in _NAMES)}"
@@ -136,7 +136,7 @@ def _check_template(name: str, text: str) -> None:
 
 
 def _texts(content: Any) -> list[str]:
-    """All texts in a JSON value, the names of members too."""
+    """All strings in a JSON value, including the names of members."""
     if isinstance(content, str):
         return [content]
     if isinstance(content, Mapping):
@@ -147,7 +147,7 @@ def _texts(content: Any) -> list[str]:
 
 
 def _filled(content: Any, values: Mapping[str, Any], is_run: bool) -> Any:
-    """A content with what an alert says in it."""
+    """The content with an alert's fields filled in."""
     if isinstance(content, Mapping):
         return {_filled(name, values, False): _filled(part, values, is_run) for name, part in content.items()}
     if isinstance(content, list | tuple):
@@ -195,7 +195,7 @@ def command_of(text: str, cleared: str = "") -> Command:
     """The command that a setting describes: a destination such as ``topic:NAME``, an address, or a command
     line.
 
-    `cleared` is the command line when the event is over. Lines are split like a shell does, but run without
+    `cleared` is the command line for the end of an event. Lines are split as a shell does, but run without
     one.
 
     >>> command_of("nft add element inet filter banned '{ $key }'").fired[-1]
@@ -217,7 +217,7 @@ def command_of(text: str, cleared: str = "") -> Command:
 
 
 def commands_of(given: Any, where: str) -> tuple[Command, ...]:
-    """The commands of a rule: one, several, or as in a rules file.
+    """A rule's commands: one, several, or in the form of a rules file.
 
     Raises `ValueError` or `TypeError`, naming the rule and what is wrong.
     """

@@ -1,11 +1,12 @@
-"""One key's event: when it begins, when it is over, and that each is said once.
+"""One key's event: when it begins and ends, and reporting each only once.
 
-A switch is a dictionary of plain values, so that it can be kept as JSON between any two rows. Times are event
-times in int64 microseconds. One that is at rest is empty.
+A switch is six integers (`PARTS`), event times in int64 microseconds. `after_row`, `after_silence` and
+`due_at` define how it changes; they are plain functions of integers, which kernels over columns of switches
+compile (`evaluation.event_columns`) and rules that follow single keys call (`turn`, `elapse`, `due`).
 
-A reading says what is so from then on: what it began lasts until another reading says otherwise, and a hold
-that ends in between ends at its own time (`elapse`). A window says what was so between its edges: a hold
-needs windows without a gap that is longer than itself.
+A reading is valid from its time on: an event lasts until another reading ends it, and a hold that ends in
+between ends at its own time (`elapse`). A window describes the time between its edges: a hold needs windows
+without a gap longer than the hold.
 """
 
 from __future__ import annotations
@@ -16,18 +17,36 @@ from typing import Any, Literal
 from .limit import Side
 
 Switch = dict[str, Any]
+"""A switch as plain values, to be stored as JSON between any two rows: its known `PARTS`, none at rest."""
+
+PARTS = ("past", "on", "back", "quiet", "seen", "unknown")
 """`past`: since when the figure has been past the limit. `on`: when the event fired. `back`: since when
 the figure has been back from the limit. `quiet`: until when no new event fires. `seen`: the latest row.
-`unknown`: that it was reported that nothing is known of the event any more."""
+`unknown`: whether it was reported that the event has become unknown."""
+
+NEVER, FOREVER = -(2**63), 2**63 - 1
+"""The value of an unknown part, and a time that never comes."""
+
+PAST, BETWEEN, BACK = 1, 0, -1
+"""Sides of a limit, as numbers."""
+
+FIRED, CLEARED, UNKNOWN = 1, 2, 3
 
 Turn = Literal["fired", "cleared", "unknown"]
+
+STATES: dict[int, Turn] = {FIRED: "fired", CLEARED: "cleared", UNKNOWN: "unknown"}
+
+Next = tuple[int, int, int, int, int, int, int]
+"""What to report, 0 for nothing, and the switch after it."""
+
+_SIDES: dict[Side, int] = {"past": PAST, "between": BETWEEN, "back": BACK}
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """How long a figure must be past the limit to fire and back to clear, and how far apart events are.
+    """How long a figure must be past the limit to fire and back to clear, and the time between events.
 
-    Without a reading for `stale_us`, no longer is anything known of an event; 0 never.
+    Without a reading for `stale_us`, an event becomes unknown; 0 disables this.
     """
 
     hold_us: int = 0
@@ -36,33 +55,128 @@ class Holds:
     stale_us: int = 0
 
 
+def after_row(
+    side: int,
+    start_us: int,
+    at_us: int,
+    hold_us: int,
+    release_us: int,
+    cooldown_us: int,
+    past: int,
+    on: int,
+    back: int,
+    quiet: int,
+    seen: int,
+    unknown: int,
+) -> Next:
+    """What to report for a row whose figure is on `side` from `start_us` to `at_us`, 0 for nothing; and the
+    switch after it.
+    """
+    before = start_us if seen == NEVER else seen
+    if on != NEVER:
+        if side != BACK:
+            if side == PAST and unknown:
+                return FIRED, past, on, NEVER, quiet, at_us, 0
+            return 0, past, on, NEVER, quiet, at_us, unknown
+        if back == NEVER:
+            back = start_us
+        if at_us - back < release_us:
+            return 0, past, on, back, quiet, at_us, unknown
+        if quiet <= at_us:
+            return CLEARED, NEVER, NEVER, NEVER, NEVER, NEVER, 0
+        return CLEARED, past, NEVER, NEVER, quiet, at_us, 0
+    if side != PAST:
+        # Between the two limits no event begins, and a hold is interrupted.
+        if quiet <= at_us:
+            return 0, NEVER, NEVER, NEVER, NEVER, NEVER, 0
+        return 0, NEVER, on, back, quiet, at_us, unknown
+    if past == NEVER or (start_us < at_us and start_us - before > hold_us):
+        past = start_us
+    if at_us - past < hold_us or at_us < quiet:
+        return 0, past, on, back, quiet, at_us, unknown
+    return FIRED, NEVER, at_us, back, at_us + cooldown_us, at_us, unknown
+
+
+def due_at(
+    hold_us: int,
+    release_us: int,
+    stale_us: int,
+    past: int,
+    on: int,
+    back: int,
+    quiet: int,
+    seen: int,
+    unknown: int,
+) -> int:
+    """The time of the next report if no further reading arrives; `FOREVER` if there is none."""
+    if on == NEVER:
+        if past == NEVER:
+            return FOREVER
+        return max(past + hold_us, quiet)
+    if back != NEVER:
+        return back + release_us
+    if unknown or not stale_us:
+        return FOREVER
+    return max(seen + stale_us, on)
+
+
+def after_silence(
+    due_us: int,
+    cooldown_us: int,
+    past: int,
+    on: int,
+    back: int,
+    quiet: int,
+    seen: int,
+    unknown: int,
+) -> Next:
+    """The report that is due at a time without a reading, and the switch after it."""
+    if on == NEVER:
+        return FIRED, NEVER, due_us, back, due_us + cooldown_us, seen, unknown
+    if back == NEVER:
+        return UNKNOWN, past, on, back, quiet, seen, 1
+    if quiet <= due_us:
+        return CLEARED, NEVER, NEVER, NEVER, NEVER, NEVER, 0
+    return CLEARED, past, NEVER, NEVER, quiet, seen, 0
+
+
+def _parts(switch: Switch) -> tuple[int, int, int, int, int, int]:
+    """A switch as arguments for `after_row` and the others."""
+    get = switch.get
+    return (
+        get("past", NEVER),
+        get("on", NEVER),
+        get("back", NEVER),
+        get("quiet", NEVER),
+        get("seen", NEVER),
+        get("unknown", 0),
+    )
+
+
 def turn(switch: Switch, side: Side, start_us: int, at_us: int, holds: Holds) -> Turn | None:
-    """Update a switch with where the figure is from `start_us` to `at_us`; returns what is to be reported.
+    """Update a switch with the side of the figure from `start_us` to `at_us`; returns what to report.
 
     >>> switch, holds = {}, Holds(hold_us=2)
     >>> [turn(switch, "past", at, at, holds) for at in (1, 2, 3)], turn(switch, "back", 4, 4, holds)
     ([None, None, 'fired'], 'cleared')
     """
-    seen = switch.get("seen", start_us)
-    switch["seen"] = at_us
-    if "on" in switch:
-        return _turn_on(switch, side, start_us, at_us, holds)
-    if side != "past":
-        # Between the two limits nothing begins, and a hold has ended.
-        switch.pop("past", None)
-        if switch.get("quiet", at_us) <= at_us:
-            switch.clear()
+    if not switch and side != "past":
         return None
-    if start_us < at_us and start_us - seen > holds.hold_us:
-        switch.pop("past", None)
-    since = switch.setdefault("past", start_us)
-    if at_us - since < holds.hold_us or at_us < switch.get("quiet", at_us):
-        return None
-    return _fire(switch, at_us, holds)
+    what, past, on, back, quiet, seen, unknown = after_row(
+        _SIDES[side],
+        start_us,
+        at_us,
+        holds.hold_us,
+        holds.release_us,
+        holds.cooldown_us,
+        *_parts(switch),
+    )
+    _update(switch, past, on, back, quiet, seen, unknown)
+    return STATES[what] if what else None
 
 
 def elapse(switch: Switch, until_us: int, holds: Holds) -> tuple[Turn, int] | None:
-    """What comes next of a switch of readings before a time if no reading does, and when; updates it.
+    """Return the next report before a time if no further reading arrives, and its time; updates the switch.
 
     >>> switch, holds = {}, Holds(hold_us=5, stale_us=60)
     >>> turn(switch, "past", 10, 10, holds), elapse(switch, 15, holds), elapse(switch, 99, holds)
@@ -73,32 +187,24 @@ def elapse(switch: Switch, until_us: int, holds: Holds) -> tuple[Turn, int] | No
     at_us = due(switch, holds)
     if at_us is None or at_us >= until_us:
         return None
-    if "on" not in switch:
-        return _fire(switch, at_us, holds), at_us
-    if "back" in switch:
-        return _clear(switch, at_us), at_us
-    switch["unknown"] = True
-    return "unknown", at_us
+    what, *after = after_silence(at_us, holds.cooldown_us, *_parts(switch))
+    _update(switch, *after)
+    return STATES[what], at_us
 
 
 def due(switch: Switch, holds: Holds) -> int | None:
-    """When something comes of a switch of readings if no reading does; None if never."""
-    if "on" not in switch:
-        since = switch.get("past")
-        return None if since is None else max(since + holds.hold_us, switch.get("quiet", since))
-    if "back" in switch:
-        at_us: int = switch["back"] + holds.release_us
-        return at_us
-    if "unknown" in switch or not holds.stale_us:
+    """The time of the next report if no further reading arrives; None if there is none."""
+    if not switch:
         return None
-    return max(switch["seen"] + holds.stale_us, switch["on"])
+    at_us = due_at(holds.hold_us, holds.release_us, holds.stale_us, *_parts(switch))
+    return None if at_us == FOREVER else at_us
 
 
 def row_lag(at_us: int, start_us: int, end_us: int) -> int:
-    """How far a reading came behind time that had passed: 0 unless its window begins behind it.
+    """How far a reading lags behind the time that had passed: 0 unless its window begins after it.
 
-    A late reading counts in the first window that is still open (`Stream.tumbling`), and by its end at the
-    latest, readings of this time have come.
+    A late reading counts in the first window that is still open (`Stream.tumbling`), and readings of this
+    time have arrived by that window's end at the latest.
 
     >>> row_lag(95, 90, 100), row_lag(60, 90, 100)
     (0, 40)
@@ -107,7 +213,7 @@ def row_lag(at_us: int, start_us: int, end_us: int) -> int:
 
 
 def lag_after(lag: int, row_lag: int) -> int:
-    """A key's lag after its next reading: it grows at once and halves with each reading that lags less.
+    """A key's lag after its next reading: it grows at once, and moves halfway to each smaller lag.
 
     >>> [lag_after(0, 40), lag_after(40, 30), lag_after(40, 0)]
     [40, 35, 20]
@@ -115,27 +221,17 @@ def lag_after(lag: int, row_lag: int) -> int:
     return row_lag if row_lag >= lag else (lag + row_lag) // 2
 
 
-def _turn_on(switch: Switch, side: Side, start_us: int, at_us: int, holds: Holds) -> Turn | None:
-    """The next row of an event that is on."""
-    if side != "back":
-        switch.pop("back", None)
-        if side == "past" and switch.pop("unknown", False):
-            return "fired"
-        return None
-    since = switch.setdefault("back", start_us)
-    return _clear(switch, at_us) if at_us - since >= holds.release_us else None
-
-
-def _fire(switch: Switch, at_us: int, holds: Holds) -> Turn:
-    switch.pop("past")
-    switch["on"] = at_us
-    switch["quiet"] = at_us + holds.cooldown_us
-    return "fired"
-
-
-def _clear(switch: Switch, at_us: int) -> Turn:
-    for part in ("on", "back", "unknown"):
-        switch.pop(part, None)
-    if switch["quiet"] <= at_us:
-        switch.clear()
-    return "cleared"
+def _update(switch: Switch, past: int, on: int, back: int, quiet: int, seen: int, unknown: int) -> None:
+    switch.clear()
+    if past != NEVER:
+        switch["past"] = past
+    if on != NEVER:
+        switch["on"] = on
+    if back != NEVER:
+        switch["back"] = back
+    if quiet != NEVER:
+        switch["quiet"] = quiet
+    if seen != NEVER:
+        switch["seen"] = seen
+    if unknown:
+        switch["unknown"] = True

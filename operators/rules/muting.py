@@ -1,8 +1,8 @@
-"""A rule that reports every row past its limit, of a key for which that is most of the time: said once.
+"""Muting a rule that reports every row past its limit, for keys that are past it most of the time.
 
-Of each key the rows are counted, and those that fired, both halved from time to time so that what was long
-ago counts less. A key that fired on more than a share of its rows is muted; it is heard again once that is on
-less than half of this share.
+For each key, its rows and the rows that fired are counted; both counts are halved from time to time, so that
+old rows count less. A key that fired on more than a given share of its rows is muted; it is unmuted once it
+fires on less than half of this share.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 
 FIRST = 10
-"""So many rows of a key may fire one after another."""
+"""So many rows of a key may fire in succession."""
 KEPT = 256
-"""Rows after which counts are halved."""
+"""The number of rows after which counts are halved."""
 
 FIRED, HEARD, MUTED = 1, 2, 3
-"""What is to be said of a row: that it fired; that the key is heard again; that it is muted from here on."""
+"""What to report for a row: that it fired; that the key is unmuted; that it is muted from here on."""
 
 COUNTS: dict[str, Any] = {"mute_rows": np.int32(0), "mute_fired": np.int32(0), "muted": np.int32(-1)}
-"""The columns of a key's counts; `muted` is how many were kept back, -1 of a key that is heard."""
+"""The columns of a key's counts; `muted` is the number of suppressed alerts, -1 for an unmuted key."""
 
 
 def muted(
     places: np.ndarray, fired: np.ndarray, share: float, rows: np.ndarray, fires: np.ndarray, kept: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is to be said of each row (0 for nothing), and how many were kept back when a key is heard again.
+    """What to report for each row (0 for nothing), and the number of suppressed alerts when a key is unmuted.
 
-    `places` are the rows' keys as places in the columns of `COUNTS`, `fired` says which rows are past the
-    limit (int8).
+    `places` are the rows' keys as places in the columns of `COUNTS`, `fired` marks rows past the limit
+    (int8).
 
     >>> counts = np.zeros(1, np.int32), np.zeros(1, np.int32), np.full(1, -1, np.int32)
     >>> fired = np.array([1] * 14 + [0] * 150, np.int8)

@@ -27,10 +27,10 @@ from .value_with_bounds import Figure, answer_at, figure_of, words
 from .window_rows import is_wanted, order_text
 
 RuleState = dict[str, Any]
-"""A rule's state: `keys`, by their JSON, and the ends of what it has seen. Plain JSON throughout."""
+"""A rule's state, as plain JSON: `keys`, by their JSON, and the range of time that it has seen."""
 
 STALE = "2d"
-"""How long a reading says what is so, unless a rule says otherwise: a daily report may be missing once."""
+"""How long a reading is valid by default: a daily report may be missing once."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rule(ABC):
     name: str
     kind: str = field(default="", kw_only=True)
     where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    # What a rule remembers doesn't depend on what it has done.
+    # What a rule remembers doesn't depend on its commands.
     command: Any = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Rule(ABC):
 
     @property
     def needs_steps(self) -> bool:
-        """Whether it must know which windows lie between two, as only tumbling and hopping ones show."""
+        """Whether it must know which windows lie between two; only tumbling and hopping windows show this."""
         return False
 
     @property
@@ -238,11 +238,11 @@ class LimitRule(Rule):
     clear: float | None = field(default=None, kw_only=True)
     hold: Duration = field(default="0s", kw_only=True)
     release: Duration = field(default="0s", kw_only=True)
-    # When an event counts as unknown changes nothing of what is remembered of it.
+    # `stale_after` doesn't change what is remembered.
     stale_after: Duration = field(default="", kw_only=True, repr=False)
     cooldown: Duration = field(default="0s", kw_only=True)
     every: bool = field(default=False, kw_only=True)
-    # What is said of a row doesn't change what is remembered of it.
+    # Reporting a row doesn't change its key's memory.
     mute: float = field(default=0.0, kw_only=True, repr=False)
     surely: bool = field(default=False, kw_only=True)
     each: bool = field(default=False, kw_only=True)
@@ -250,7 +250,7 @@ class LimitRule(Rule):
     per: Sequence[str] = field(default=(), kw_only=True)
     support: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     report: Sequence[str] = field(default=(), kw_only=True)
-    # How a value is called doesn't change what is remembered of it.
+    # The unit of a value doesn't change what is remembered.
     unit: str = field(default="", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -314,7 +314,7 @@ class LimitRule(Rule):
 
     @property
     def together(self) -> Sequence[str] | None:
-        """See `Rule`. A memory that begins with the first of all windows is about more than its key."""
+        """See `Rule`. A memory that begins with the very first window depends on more than its key."""
         if self.absent is not None and type(self).new_memory is not LimitRule.new_memory:
             return ()
         return self.per or None
@@ -338,7 +338,7 @@ class LimitRule(Rule):
         return [*self.where, *self.per]
 
     def key_names(self, keys: Sequence[str]) -> Sequence[str]:
-        """See `Rule`: an item of a list is of the answer that has the list."""
+        """See `Rule`: an item of a list is named after the answer that has the list."""
         return [*(self.per if self.per and not self.every else keys), *([self.value] if self.each else ())]
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
@@ -379,8 +379,8 @@ class LimitRule(Rule):
         seen = set()
         for row in self.concerned(rows):
             for more, figure in self.figures(row):
-                own = _text([*row.key.values(), *more])
-                key = _text([*(row.key[name] for name in self.per), *more]) if self.per else own
+                own = key_text([*row.key.values(), *more])
+                key = key_text([*(row.key[name] for name in self.per), *more]) if self.per else own
                 seen.add(key)
                 if figure is not None:
                     alert_key = own if self.every else key
@@ -419,6 +419,9 @@ class LimitRule(Rule):
         """Whether a key at rest may be dropped with this memory."""
         return not memory
 
+    def take_back(self, memory: dict[str, Any], at_us: int) -> None:
+        """Learn that the event of this key that fired at `at_us` was withdrawn: its reading was cancelled."""
+
     def _forget_old(
         self, state: RuleState, time_us: int, after_us: int, last_us: Callable[[dict[str, Any]], int]
     ) -> None:
@@ -448,7 +451,8 @@ class LimitRule(Rule):
         lasts = row.start_us == row.at_us and not self.every
         measured = self.measure(kept["memory"], row, figure)
         if measured is not None:
-            if lasts:
+            # Nothing is due for any key before "next".
+            if lasts and state.get("next", row.at_us) - kept.get("lag", 0) < row.at_us:
                 yield from self._elapse(key, kept, row.at_us)
             said = self._next_states(kept["switch"], measured, row)
             if self.mute:
@@ -464,7 +468,7 @@ class LimitRule(Rule):
     def _unmuted(
         self, kept: dict[str, Any], fired: bool, key: str, row: Row, measured: Measured
     ) -> Iterator[Alert]:
-        """What a rule with `mute` says of a row."""
+        """The report of a rule with `mute` for a row."""
         counts = [np.array([count], np.int32) for count in kept.get("mute", (0, 0, -1))]
         said, held = muted(np.zeros(1, np.int64), np.array([fired], np.int8), self.mute, *counts)
         kept["mute"] = [int(count[0]) for count in counts]
@@ -472,7 +476,7 @@ class LimitRule(Rule):
             yield self.unmuted(int(said[0]), self.event("fired", key, row, measured), int(held[0]))
 
     def unmuted(self, said: int, alert: Alert, held: int) -> Alert:
-        """The alert of a row that fired, or that a key is muted from it on, or heard again."""
+        """The alert of a row that fired, or the report that its key is now muted or no longer muted."""
         if said == MUTED:
             why = f"{alert.why}; as on more than {self.mute:.0%} of rows, so it is muted until that is rarer"
             return replace(alert, why=why, details={**alert.details, "muted": True})
@@ -484,7 +488,7 @@ class LimitRule(Rule):
     def _note(
         self, state: RuleState, kept: dict[str, Any], row: Row, measured: Measured, lag_us: int
     ) -> None:
-        """Note when something comes of a reading if no other follows, and what is to be said then."""
+        """Record when a reading causes a report if no other follows, and the report's text."""
         kept.pop("last", None)
         lag = lag_after(kept.pop("lag", 0), lag_us)
         if lag and kept["switch"]:
@@ -498,7 +502,7 @@ class LimitRule(Rule):
             kept["last"] = [list(measured.figure), measured.description, others]
 
     def _elapse(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:
-        """What comes of a key's last reading before a time."""
+        """The report that a key's last reading causes before a time."""
         seen_us = kept["switch"].get("seen", until_us)
         while (said := elapse(kept["switch"], until_us, self.holds)) is not None:
             state, at_us = said
@@ -506,7 +510,7 @@ class LimitRule(Rule):
             yield self.elapsed(state, key, seen_us, at_us, figure and Figure(*figure), description, others)
 
     def _elapse_all(self, state: RuleState, until_us: int) -> Iterator[Alert]:
-        """What comes of all keys' last readings before a time, in the order of times and keys."""
+        """The reports that all keys' last readings cause before a time, ordered by time and key."""
         if state.get("next", until_us) >= until_us:
             return
         alerts = []
@@ -534,7 +538,7 @@ class LimitRule(Rule):
         description: str,
         others: str = "",
     ) -> Alert:
-        """The alert that an event begins or is over, or is unknown, a while after the last reading."""
+        """The alert if an event begins, ends or becomes unknown some time after the last reading."""
         if said == "unknown" or figure is None:
             silence = duration_text(self.holds.stale_us)
             why = f"no reading for {silence}: whether it lasts is not known"
@@ -543,13 +547,13 @@ class LimitRule(Rule):
         return self._alert(said, key, seen_us, at_us, figure, self.limit.at, why)
 
     def event(self, said: State, key: str, row: Row, measured: Measured) -> Alert:
-        """The alert that an event has begun with a row, or is over with it."""
+        """The alert if an event begins or ends with a row."""
         why = f"{measured.description}{self._because(said, measured.figure)}{self._other_answers(said, row)}"
         return self._alert(said, key, row.start_us, row.at_us, measured.figure, self.limit.at, why)
 
     @cached_property
     def _rests_without_rows(self) -> bool:
-        """Whether a key without rows is at rest; a count that must not be 0 is not."""
+        """Whether a key without rows is at rest, unlike a count for which 0 is past the limit."""
         return self.absent is None or self.limit.side(Figure.exactly(self.absent)) != "past"
 
     def _next_states(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
@@ -578,7 +582,7 @@ class LimitRule(Rule):
         return self.with_unit(text) if self.limits_value else str(text)
 
     def _other_answers(self, said: State, row: Row) -> str:
-        """The other answers that are reported when an event begins."""
+        """The other answers to report when an event begins."""
         answers = [(path, answer_at(row.answers, path)) for path in self.report] if said == "fired" else []
         texts = [f"; {path.partition('.')[0]}: {text}" for path, one in answers if (text := words(*one))]
         return "".join(texts)
@@ -592,5 +596,10 @@ class LimitRule(Rule):
         return self.limit.side(Figure.exactly(near)) != "past"
 
 
-def _text(key: Sequence[Any]) -> str:
+def key_text(key: Sequence[Any]) -> str:
+    """A key's values as text, by which its memory is found.
+
+    >>> key_text(["a", 3])
+    '["a",3]'
+    """
     return json.dumps(jsonable(list(key)), ensure_ascii=False, separators=(",", ":"))

@@ -1,10 +1,10 @@
-"""Windows by count: a group's rows, so many at a time, in the order of their partition.
+"""Count windows: a fixed number of a group's rows at a time, in the order of their partition.
 
-Where a window ends depends on how many of a group's rows came before in its partition, and a sketch can't be
-cut afterwards: so who sketches knows how many rows each open window has (`sketching.open_counts`). A delta
-holds **parts** of windows. Each says which window it is of, by the row that began it, and how many rows that
-window has with it; so the last parts in the log show the next worker where the partition's groups are, and
-the merger which windows are full.
+Where a window ends depends on how many of a group's rows preceded it in its partition, and a sketch can't be
+divided afterwards: so the sketcher must know how many rows each open window has (`sketching.open_counts`). A
+delta contains **parts** of windows. Each records its window, identified by the row that began it, and the
+window's number of rows including the part. So the last parts in the log show the next worker the state of the
+partition's groups, and show the merger which windows are full.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 from ..grouping.group_index import hash_keys
 from ..steps.row_origin import RowOrigin
 from ..table.schema import assemble, keys_of, with_parts
@@ -25,7 +25,7 @@ from .panes import Sketches
 
 @kernel
 def _cut(own, places, times, size, rows, begun, part_of, held, first_rows, window, upto, first, last, part):
-    """Say which part each row is of, `held` parts being there already; gives how many there are then."""
+    """Assign each row to a part, with `held` parts existing already; returns the number of parts."""
     n = held
     for i in range(len(own)):
         group = own[i]
@@ -51,10 +51,10 @@ def _cut(own, places, times, size, rows, begun, part_of, held, first_rows, windo
 
 
 class ByCountRows(Sketches):
-    """The sketches of the rows since the last `drain`, by windows that hold so many rows of a group.
+    """The sketches of the rows since the last `drain`, by windows of a fixed number of a group's rows.
 
-    In the table they become, `window_start` is the earliest of the rows' times, `window_end` a microsecond
-    after the latest. The row that began the window, and how many rows it has so far, stand beside the keys
+    In the resulting table, `window_start` is the earliest of the rows' times, `window_end` a microsecond
+    after the latest. The row that began the window, and the window's number of rows so far, follow the keys
     (`table.schema.with_parts`). `counts` outlives the tables.
     """
 
@@ -106,7 +106,7 @@ class ByCountRows(Sketches):
         return part
 
     def _places(self, offsets: np.ndarray) -> np.ndarray:
-        """A number for each row that it is known by (`places_of`)."""
+        """A number that identifies each row (`places_of`)."""
         return places_of(offsets)
 
     def _table(self) -> pa.Table:

@@ -1,5 +1,5 @@
-"""Warnings about a stream's messages, given once: most can't be counted, some field is in none of them,
-their times are in another unit than the stream says, or many came too late.
+"""Warnings about a stream's messages, given once: most can't be counted, a field never occurs, times are in
+another unit than the definition says, or many messages were late.
 
 All usually come from a mistake in the stream's definition, which otherwise shows only in numbers.
 """
@@ -29,15 +29,16 @@ _SAMPLE = 200
 _MOST_KINDS = 1_000
 _SHOWN = 200
 _MANY_LATE, _LATE_SHARE = 20, 0.01
-"""So many messages, and such a share of rows, are worth a warning if they came too late."""
+"""The number of late messages, and the share of late rows, that cause a warning."""
 _KEYS_NAMED = 3
 
 
 class Remarks:
-    """Looks at the messages of a topic as one worker sees them. Its remarks are logged and kept in `texts`.
+    """Examines the messages of a topic as one worker sees them. Warnings are logged and stored in `texts`.
 
-    `schema` holds the columns of the values; `letters` names the topic for refused messages; `stream` says
-    what the event time is.
+    `schema` has the columns of the values; `letters` names the topic for refused messages; `stream` defines
+    the event time. `logged` is shared with the warnings of other streams over the same messages, so that each
+    warning about a topic is logged once.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class Remarks:
         schema: Mapping[str, Any],
         letters: str | None = None,
         stream: Stream | None = None,
+        logged: set[tuple[str, str]] | None = None,
     ) -> None:
+        self._logged = set() if logged is None else logged
         self.texts: list[str] = []
         self._topic = topic
         self._letters = letters
@@ -63,7 +66,7 @@ class Remarks:
         self._warned_late = False
 
     def observe(self, messages: Messages, decoded: Decoded) -> None:
-        """Look at a batch of messages and the rows made of it."""
+        """Examine a batch of messages and its rows."""
         self._read += len(messages)
         self._rows += decoded.frame.height
         if self._stream is not None and len(self._times) < _SAMPLE and decoded.frame.height:
@@ -77,7 +80,7 @@ class Remarks:
             self._sample += [messages.value_at(row) or b"" for row in wanted.tolist()]
 
     def refused(self, letter: DeadLetter) -> None:
-        """Note a message that can't be counted."""
+        """Record a message that can't be counted."""
         self._refused += 1
         kind = kind_of(letter.reason)
         if kind in self._first or len(self._first) < _MOST_KINDS:
@@ -85,7 +88,7 @@ class Remarks:
             self._first.setdefault(kind, letter)
 
     def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
-        """Note messages of a batch that came too late, each by so many microseconds."""
+        """Record late messages of a batch, each late by so many microseconds."""
         if self._warned_late or not len(rows):
             return
         self._late += len(rows)
@@ -96,18 +99,18 @@ class Remarks:
                 self._late_keys[key] += 1
 
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
-        """Give the remarks that are due once enough messages and rows were seen.
+        """Log the warnings that are due, if enough messages and rows were seen.
 
         At the end of a stream one of each is enough.
         """
         if not self._warned and 2 * self._refused > self._read >= messages:
             self._warned = True
-            self._warn(self._on_refused())
+            self._warn("refused", self._on_refused())
         if self._stream is not None and len(self._times) >= messages:
             self._on_times(self._stream)
         if not self._warned_late and self._late >= max(_MANY_LATE, _LATE_SHARE * self._rows):
             self._warned_late = True
-            self._warn(self._on_late())
+            self._warn("late", self._on_late())
             self._late_keys.clear()
         if self._unseen and self._rows >= rows:
             unseen, self._unseen = self._unseen, set()
@@ -115,7 +118,7 @@ class Remarks:
             self._sample = []
 
     def _sample_times(self, messages: Messages, frame: pl.DataFrame) -> None:
-        """Keep some of the numbers that event times are made of."""
+        """Sample the numbers from which event times are computed."""
         assert self._stream is not None
         time = self._stream.time
         if time is None:
@@ -138,14 +141,18 @@ class Remarks:
             return
         other, words = doubt
         if stream.time is None:
-            self._warn(f"time: the timestamp of messages of {self._topic!r} {words}: mend who writes them")
+            self._warn(
+                "time", f"time: the timestamp of messages of {self._topic!r} {words}: correct the producer"
+            )
             return
         column = f'"{name}"' if kind != pl.String else f'pl.col("{name}").cast(pl.Int64)'
-        self._warn(f'time: "{name}" {words}: write time=pl.from_epoch({column}, time_unit="{other}")')
+        self._warn("time", f'time: "{name}" {words}: write time=pl.from_epoch({column}, time_unit="{other}")')
 
-    def _warn(self, text: str) -> None:
+    def _warn(self, about: str, text: str) -> None:
         self.texts.append(text)
-        log.warning("%s", text)
+        if (self._topic, about) not in self._logged:
+            self._logged.add((self._topic, about))
+            log.warning("%s", text)
 
     def _on_refused(self) -> str:
         ((kind, count),) = self._kinds.most_common(1)
@@ -164,7 +171,7 @@ class Remarks:
         whose = f", most of them of the keys {keys}" if keys else ""
         return (
             f"{self._late:,} of the first {self._rows:,} rows of {self._topic!r} came too late, by up to "
-            f"{self._late_by / 1e6:,.0f} s, and are left out{whose}; a longer delay waits for them"
+            f"{self._late_by / 1e6:,.0f} s, and are dropped{whose}; a longer delay waits for them"
         )
 
     def _on_fields(self, unseen: set[tuple[str, ...]]) -> None:
@@ -177,7 +184,7 @@ class Remarks:
         fields = f"the field {names} was" if len(missing) == 1 else f"the fields {names} were"
         theirs = ", ".join(f'"{".".join(path)}"' for path in seen)
         known = f"; the messages have {theirs}" if theirs else ""
-        self._warn(f"{fields} in none of the first {self._rows:,} rows of {self._topic!r}{known}")
+        self._warn("fields", f"{fields} in none of the first {self._rows:,} rows of {self._topic!r}{known}")
 
 
 def _paths(schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

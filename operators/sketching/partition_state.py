@@ -1,4 +1,4 @@
-"""One input partition in a sketching worker: what it read since the last delta."""
+"""The state of one input partition in a sketching worker since the last delta."""
 
 from __future__ import annotations
 
@@ -28,16 +28,14 @@ from .sketcher import Late, Sketcher
 class PartitionState:
     """Sketches, offsets, event time and account of one partition, from `first` on.
 
-    `replay` is the offset of the first row to recall before `first`, to know the ids that were seen, or the
-    rows that wait for partners; `replay_time` the event time there. In a stream of two joined ones, `pairing`
-    is where it is matched with the other side's partition of the same number. `once` are the ids that were
-    seen up to `first`, if somebody knows them: nothing is recalled then.
-    `sketches` is as for `Sketcher`. Of windows by count, `counts` is what groups have in their open windows,
-    from certain offsets on, at which deltas end.
-    `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
-    since it was last set to False.
+    `replay` is the offset of the first row before `first` to restore, for remembered ids or buffered rows of
+    a join; `replay_time` is the event time there. For joined streams, `pairing` is the state of the join with
+    the other side's partition of the same number. `once` are the ids seen up to `first`, if known: nothing is
+    restored then. `sketches` is as for `Sketcher`. For count windows, `counts` are the groups' states in
+    their open windows, from certain offsets on, at which deltas end. `rest` says how long it has been silent,
+    if it has; `heard` whether a row with an event time has arrived since it was last set to False.
 
-    Nothing of this outlives the worker: the next one reads again whatever was not sent as a delta.
+    None of this outlives the worker: the next one rereads whatever was not sent as a delta.
     """
 
     def __init__(
@@ -62,10 +60,10 @@ class PartitionState:
         self.time = time or PartitionTime()
         self.account = Account()
         self.leader_epoch = -1
-        """That of the leader whose log was read last."""
-        self._rank = self.input.rank if stream.reads_several else partition
+        """The epoch of the leader whose log was last read."""
+        self._rank = self.input.rank if stream.reading.reads_several else partition
         salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
-        of_topic = stream.of_topic(topic)
+        of_topic = stream.reading.of_topic(topic)
         self._sketcher = Sketcher(of_topic, salt, clock, pairing, once, sketches)
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
@@ -92,7 +90,7 @@ class PartitionState:
         refuse: Refuse,
         late: Late | None = None,
     ) -> None:
-        """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
+        """Sketch decoded rows with these offsets; `next_offset` follows the last message they came from."""
         place = RowOrigin(self._rank, offsets)
         account = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place, late)
         self.account += account
@@ -103,57 +101,57 @@ class PartitionState:
 
     @property
     def once(self) -> LookBack | None:
-        """The ids that were seen up to `next_offset`, in a stream that counts each once."""
+        """The ids seen up to `next_offset`, in a deduplicated stream."""
         return self._sketcher.once
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of what it keeps from one delta to the next."""
+        """The memory of what it retains from one delta to the next."""
         return self._sketcher.kept_bytes
 
     @property
     def count_bytes(self) -> int:
-        """As much of it as windows by count need."""
+        """The memory that count windows need."""
         return self._sketcher.count_bytes
 
     @property
     def recall_offset(self) -> int:
-        """The next offset that it needs: `next_offset`, unless there are rows before it to recall."""
+        """The next offset that it needs: `next_offset`, unless there are earlier rows to restore."""
         return self._recalled if self._recalled < self._begin else self.next_offset
 
     def recall(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, offsets: np.ndarray, next_offset: int
     ) -> None:
-        """Note decoded rows from before `first`, whose messages are counted already."""
+        """Restore decoded rows from before `first`, whose messages are already counted."""
         self._sketcher.recall(frame, timestamps_ms, RowOrigin(self._rank, offsets), self._recalled_time)
         self.recalled_to(next_offset)
 
     def recalled_to(self, next_offset: int) -> None:
-        """Note that there is nothing more to recall before an offset."""
+        """Record that there is nothing more to restore before an offset."""
         self._recalled = max(self._recalled, next_offset)
         if self._pairing is not None and self._recalled >= self._begin:
             self._pairing.restored_to(self._side, self.time)
 
     def _silence(self) -> Rest | None:
-        """How long it has been silent, unless rows wait to learn from it that they have no partner."""
+        """How long it has been silent, unless rows wait for it to show that they have no partner."""
         holds = self.rest is not None and self._pairing is not None and self._pairing.holds(self._side)
         return None if holds else self.rest
 
     def skip(self, next_offset: int, dead_lettered: int = 0, filtered: int = 0) -> None:
-        """Move on over messages that gave no rows."""
+        """Advance past messages without rows."""
         read = dead_lettered + filtered
         self.account += Account(read=read, filtered=filtered, dead_lettered=dead_lettered)
         self.next_offset = max(self.next_offset, next_offset)
 
     def leave_out(self, next_offset: int) -> None:
-        """Move on over messages that are left out on request."""
+        """Advance past messages that are skipped on request."""
         self.account += Account(skipped=next_offset - self.next_offset)
         self.next_offset = next_offset
 
     def unpaired(self, last: bool) -> Delta:
-        """The rows that find no partner if nothing follows, as a provisional delta behind that of all others.
+        """The rows without a partner if nothing follows, as a provisional delta after all others.
 
-        They go on waiting, unless this is the `last` delta: then the next worker needs none of them.
+        They remain buffered, unless this is the `last` delta: then the next worker needs none of them.
         """
         assert self.first == self.next_offset and not len(self._sketcher)
         self.account += self._sketcher.add_unpaired()
@@ -162,7 +160,7 @@ class PartitionState:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the sketches, or the rows to be sent on, since the last delta take."""
+        """Bytes of memory that sketches, or rows to be forwarded, take since the last delta."""
         return self._sketcher.nbytes
 
     @property
@@ -173,7 +171,7 @@ class PartitionState:
     def delta(self) -> Delta:
         """The delta of everything since the last one; starts empty again."""
         messages = self._sketcher.messages
-        # While rows are still being recalled, the next worker must recall them all as well.
+        # While rows are still being restored, the next worker must restore them all as well.
         replay: tuple[int, PartitionTime | None] = self._replay, self._replay_time
         if self._recalled >= self._begin:
             replay = self._sketcher.replay_from(self.next_offset, self.time)
@@ -201,7 +199,7 @@ class PartitionState:
         return delta
 
     def _go_on(self) -> None:
-        """Take in what was counted by others up to here."""
+        """Use the counts that others have determined up to here."""
         for at, known in self._counts:
             if at <= self.first:
                 self._sketcher.go_on(known)

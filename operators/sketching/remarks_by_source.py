@@ -1,4 +1,4 @@
-"""Remarks about the messages of several sources, each with columns and mistakes of its own."""
+"""Warnings about the messages of several sources, each with its own columns and problems."""
 
 from __future__ import annotations
 
@@ -17,52 +17,61 @@ from .message_warnings import Remarks
 
 
 class RemarksBySource:
-    """The remarks about a stream's messages, by what reads them; `letters` names a topic's dead letters."""
+    """The warnings about a stream's messages, by source; `letters` returns a topic's dead-letter topic.
 
-    def __init__(self, stream: Stream, letters: Callable[[str], str | None]) -> None:
+    `logged` is as in `Remarks`.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        letters: Callable[[str], str | None],
+        logged: set[tuple[str, str]] | None = None,
+    ) -> None:
         self._stream = stream
+        logged = set() if logged is None else logged
         self._remarks = {
-            source.topics: Remarks(source.topic, source.members, letters(_named(source)), part)
+            source.topics: Remarks(source.topic, source.members, letters(_named(source)), part, logged)
             for source, part in _parts(stream)
         }
 
     @property
     def texts(self) -> list[str]:
-        """The remarks so far."""
+        """The warnings so far."""
         return [remark for remarks in self._remarks.values() for remark in remarks.texts]
 
     def observe(self, messages: Messages, decoded: Decoded) -> None:
-        """Look at a batch of messages of one source and the rows made of it."""
+        """Examine a batch of messages from one source and its rows."""
         if len(messages):
             self._of(messages.topics[messages.topic[0]]).observe(messages, decoded)
 
     def refused(self, letter: DeadLetter) -> None:
-        """Note a message that can't be counted."""
+        """Record a message that can't be counted."""
         self._of(letter.topic).refused(letter)
 
     def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
-        """Note messages of one source that came too late."""
+        """Record late messages of one source."""
         if len(rows):
             self._of(messages.topics[messages.topic[0]]).late(messages, rows, late_us)
 
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
-        """Give the remarks that are due (`Remarks.report_due`)."""
+        """Log the warnings that are due (`Remarks.report_due`)."""
         for remarks in self._remarks.values():
             remarks.report_due(messages, rows)
 
     def _of(self, topic: str) -> Remarks:
-        return self._remarks[self._stream.of_topic(topic).kafka_source.topics]
+        return self._remarks[self._stream.reading.of_topic(topic).reading.kafka_source.topics]
 
 
 def _parts(stream: Stream) -> list[tuple[KafkaSource, Stream]]:
-    """What is read, each with the stream whose event time its rows have."""
+    """The sources, each with the stream that defines its rows' event time."""
     if not isinstance(stream.source, MergedSource):
-        return [(source, stream) for source in stream.kafka_sources]
-    parts = [stream.of_topic(part.topics[0]) for part in stream.source.parts]
-    return [(part.kafka_source, part) for part in parts]
+        return [(source, stream) for source in stream.reading.kafka_sources]
+    parts = [stream.reading.of_topic(part.topics[0]) for part in stream.source.parts]
+    return [(part.reading.kafka_source, part) for part in parts]
 
 
 def _named(source: KafkaSource) -> str:
-    """The topic that a source reads, if it is one by its name."""
+    """The topic that a source reads, if it is a single one, given by name."""
     first, *others = source.topics
     return "<topic>" if others or is_pattern(first) else first

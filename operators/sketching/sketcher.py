@@ -1,9 +1,9 @@
-"""A stream's rows in, a table of sketches out: transformed, judged by their event times, sketched.
+"""Sketching a stream's rows: they are transformed, checked by their event times, and sketched.
 
-Rows of a stream that only sends them on go the same way, and are held instead of being sketched.
+Rows of a stream that forwards them take the same path, and are held instead of being sketched.
 
-The same on every engine: the Kafka consumer and Spark's source both hand their decoded frames to a
-`Sketcher` and send on the tables it gives.
+This is the same on every engine: the Kafka consumer and Spark's source both pass their decoded frames to a
+`Sketcher` and send the tables that it returns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ..steps.join_state import JoinState
 from ..steps.look_back import LookBack
 from ..steps.row_origin import RowOrigin
 from ..steps.row_steps import Refuse, RowSteps, Stepped, unique
-from ..steps.stream_join import JoinSide, Tally, TimelyRows
+from ..steps.self_join import join_of
+from ..steps.stream_join import Join, JoinedRows, Tally, TimelyRows
 from ..table.schema import schema_of
 from ..watermarks.clock import wall_clock
 from ..watermarks.partition_watermark import PartitionTime, broken_clocks
@@ -44,11 +45,11 @@ Late = Callable[[np.ndarray, np.ndarray], None]
 class Sketcher:
     """The sketches of a stream's rows since the last `drain`.
 
-    `salt` seeds the families that draw random numbers, differently for each table drained. Give each sketcher
-    of a stream a salt of its own, such as a hash of its partition and first offset. `pairing` is where the
-    rows of two joined streams meet, `once` the ids that the partition has seen, if somebody knows them.
-    `sketches` is what becomes of rows where that isn't what their windows say. `timed` says whether the last
-    rows had any with an event time.
+    `salt` seeds the families that draw random numbers, differently for each drained table. Use a different
+    salt for each sketcher of a stream, such as a hash of its partition and first offset. `pairing` is the
+    state of a join of two streams, `once` has the ids that the partition has seen, if known. `sketches`
+    overrides how rows are sketched, by default as their windows require. `timed` says whether the last rows
+    included any with an event time.
 
     >>> from datetime import datetime
     >>> from streamgauge.operators.definition.aggregates import count
@@ -76,12 +77,12 @@ class Sketcher:
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
         self._keep_late = stream.keep_late
         self._once = once or look_back_of(stream)
-        self._join_side = None if pairing is None else JoinSide(stream, pairing)
+        self._join_side = None if pairing is None else join_of(stream, pairing)
         before = self._once or self._join_side
         self._steps = RowSteps(stream) if before is None else before.before
         self.timed = False
         self._sent = None if stream.sending is None else ForwardedRows(stream.sending)
-        # Where rows are sent on and none is compared with those before it, their times mean nothing.
+        # If rows are forwarded and none is compared with earlier ones, their times are irrelevant.
         self._timeless = self._sent is not None and before is None
         kind: Any = sketches or rows_class(window)
         self._panes: Sketches = kind(schema_of(stream), window, salt)
@@ -91,7 +92,7 @@ class Sketcher:
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the tables it gives."""
+        """The schema of its tables."""
         return self._panes.schema
 
     def add(
@@ -103,13 +104,13 @@ class Sketcher:
         place: RowOrigin | None = None,
         late: Late | None = None,
     ) -> Account:
-        """Sketch one partition's next rows, in their order.
+        """Sketch one partition's next rows, in order.
 
-        `place` says where they come from, which decides between rows of the same event time. `time` is the
-        partition's and moves on; `timestamps_ms` are the messages' own timestamps, which help to find broken
-        clocks. Rows that can't be counted are dead letters: `refuse` is called with their numbers and the
-        reason. `late` is called with the numbers of late ones, and by how many microseconds each is. Filtered
-        rows need no event time and move none.
+        `place` is their origin, which orders rows with the same event time. `time` is the partition's and
+        advances; `timestamps_ms` are the messages' own timestamps, which help to find broken clocks. Rows
+        that can't be counted are dead letters: `refuse` is called with their numbers and the reason. `late`
+        is called with the numbers of late rows, and by how many microseconds each is late. Filtered rows need
+        no event time and don't advance it.
 
         Raises `ValueError` for a frame without the source's columns.
         """
@@ -148,49 +149,47 @@ class Sketcher:
         return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
 
     def add_unpaired(self) -> Account:
-        """Sketch the rows that find no partner if no row comes any more; they go on waiting for one.
+        """Sketch the rows that have no partner if no more rows arrive; they remain buffered.
 
         Their messages were filtered until then, so the account moves them.
         """
         if self._join_side is None:
             return Account()
-        met, times = self._join_side.unpaired()
-        if self._sent is not None:
-            self._sent.add_joined(met.frame)
-        elif len(met.times):
-            self._panes.add(met.frame, met.times, met.place, met.reached)
-        self._note_messages(times)
-        return Account(counted=len(times), filtered=-len(times))
+        unpaired = self._join_side.unpaired()
+        for rows in unpaired.rows:
+            self._add_joined(rows)
+        self._note_messages(unpaired.times)
+        return Account(counted=len(unpaired.times), filtered=-len(unpaired.times))
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of what it keeps from one table to the next.
+        """The memory of what it retains from one table to the next.
 
-        That is ids that were seen, rows that wait, and the places of groups in their open windows by count.
+        That is remembered ids, buffered rows, and the groups' states in their open count windows.
         """
         return sum(kept.size for kept in (self._once, self._join_side, self._counts) if kept is not None)
 
     @property
     def once(self) -> LookBack | None:
-        """The ids that it has seen, in a stream that counts each once."""
+        """The ids that it has seen, in a deduplicated stream."""
         return self._once
 
     @property
     def count_bytes(self) -> int:
-        """The memory of the places of groups in their open windows by count."""
+        """The memory of the groups' states in their open count windows."""
         return 0 if self._counts is None else self._counts.size
 
     def go_on(self, known: OpenCounts) -> None:
-        """Note how many rows groups have in their open windows by count."""
+        """Set how many rows groups have in their open count windows."""
         assert self._counts is not None
         self._counts.note(known)
 
     def recall(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: RowOrigin, time: PartitionTime
     ) -> None:
-        """Note rows that were counted before, for those that follow: none of them counts.
+        """Restore rows that were counted before, for the rows that follow: none of them counts.
 
-        `time` is the partition's before them, and moves on.
+        `time` is the partition's before them, and advances.
         """
         if self._once is not None and frame.height:
             left = self._steps.apply(frame, _say_nothing)
@@ -205,16 +204,16 @@ class Sketcher:
             self._join_side.recall(TimelyRows(left, times, reached, place.offsets, before))
 
     def replay_from(self, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
-        """From which offset rows must be recalled by who goes on at `offset`, and the event time there.
+        """The offset from which a worker that resumes at `offset` must reread rows, and the event time there.
 
-        Both are as given if none must.
+        Both are unchanged if no rows must be reread.
         """
         if self._join_side is not None:
             return self._join_side.replay(offset, time)
         return (offset if self._once is None else self._once.replay_from(offset)), time
 
     def drain_forwarded(self) -> tuple[ForwardedRow, ...]:
-        """The rows to be sent on that were added since the last call."""
+        """The rows to be forwarded that were added since the last call."""
         return () if self._sent is None else self._sent.drain()
 
     def drain(self) -> pa.Table:
@@ -228,7 +227,7 @@ class Sketcher:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that its sketches take, or the rows that it holds."""
+        """Bytes of memory that its sketches, or the held rows, take."""
         return held_bytes(self._panes) if self._sent is None else self._sent.nbytes
 
     @property
@@ -238,7 +237,7 @@ class Sketcher:
 
     def _join(
         self,
-        meeting: JoinSide,
+        meeting: Join,
         frame: pl.DataFrame,
         left: Stepped,
         times: np.ndarray,
@@ -252,16 +251,20 @@ class Sketcher:
         left, times, reached, missed = self._without_late(left, times, time, late)
         rows = TimelyRows(left, times, reached, _offsets(frame, place), before)
         for joined in meeting.join(rows, refuse, tally):
-            if self._sent is not None:
-                self._sent.add_joined(joined.frame)
-            elif len(joined.times):
-                self._panes.add(joined.frame, joined.times, joined.place, joined.reached)
+            self._add_joined(joined)
         for of_messages in tally.times:
             self._note_messages(of_messages)
-        # Messages from before that are part of a row now were filtered until then.
-        filtered += len(unique(left.numbers)) - tally.counted - tally.refused - tally.moved
-        counted = tally.counted + tally.moved
+        # Earlier messages that are part of a row now were filtered until then.
+        counted = tally.counted
+        filtered += len(unique(left.numbers)) - counted - tally.refused
         return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
+
+    def _add_joined(self, joined: JoinedRows) -> None:
+        """Sketch rows of a join, or hold them until they are forwarded."""
+        if self._sent is not None:
+            self._sent.add_joined(joined.frame)
+        elif len(joined.times):
+            self._panes.add(joined.frame, joined.times, joined.place, joined.reached)
 
     def _forward(
         self,
@@ -272,7 +275,7 @@ class Sketcher:
         filtered: int,
         missed: int,
     ) -> Account:
-        """Hold rows until they are sent on."""
+        """Hold rows until they are forwarded."""
         assert self._sent is not None
         sent = self._sent.add(left, _offsets(frame, place), refuse) if len(left.numbers) else left
         counted = len(unique(sent.numbers))
@@ -281,7 +284,7 @@ class Sketcher:
     def _without_broken(
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, refuse: Refuse
     ) -> tuple[Stepped, np.ndarray]:
-        """The rows whose event time can be true; the others are refused."""
+        """The rows with a plausible event time; the others are refused."""
         stamps = None if timestamps_ms is None else left.of(timestamps_ms)
         broken = broken_clocks(times, stamps, self._max_ahead_us, int(self._clock() * 1e6), self._window)
         if broken is None:
@@ -292,11 +295,12 @@ class Sketcher:
     def _without_late(
         self, left: Stepped, times: np.ndarray, time: PartitionTime, report_late: Late | None
     ) -> tuple[Stepped, np.ndarray, np.ndarray | None, int]:
-        """The rows that are not late, their times, what was reached before them, how many messages are late.
+        """The rows that are not late, their times, the watermark before them, and how many messages are late.
 
-        What was reached is by the number of the caller's row; None if all are in time for all their windows.
+        The watermark is indexed by the number of the caller's row; None if all are on time for all their
+        windows.
         """
-        # A message moves time once, however many rows `explode` makes of it.
+        # A message advances time once, however many rows `explode` makes of it.
         messages = left.messages
         exploded = len(messages) < len(times)
         of_messages = times[np.searchsorted(left.numbers, messages)] if exploded else times
@@ -310,7 +314,7 @@ class Sketcher:
         if not count:
             return left, times, reached, 0
         if self._keep_late:
-            # The watermark lies in the first window that is open, so the row counts as if it were of then.
+            # The watermark lies in the first open window, so the row counts as if it had that time.
             return left, np.maximum(times, reached[left.numbers]), reached, 0
         if report_late is not None:
             report_late(messages[late], (watermarks - self._window.last_ends(of_messages))[late])
@@ -318,7 +322,7 @@ class Sketcher:
         return left.keep(on_time), times[on_time], reached, count
 
     def _count(self, left: Stepped, times: np.ndarray) -> int:
-        """Count messages by pane, each once however many rows it became; gives how many there are."""
+        """Count messages by pane, each once however many rows it became; returns their number."""
         messages = left.messages
         if len(messages) < len(times):
             times = times[np.searchsorted(left.numbers, messages)]

@@ -1,14 +1,14 @@
-"""Which ids a partition has seen lately, in fixed memory: all duplicates are found, and a few others.
+"""The ids that a partition has seen recently, in fixed memory: finds all duplicates, and a few false ones.
 
-The cells are those of `SlidingBloom`, and what a row finds must depend on the rows alone, as in `IdIndex`:
-not on how far its partition is, since a worker that reads again begins in the middle. So time is cut into
-stretches of 255 steps, each with cells of its own that count from its beginning, and a row looks into the one
-or two that its reach touches. A stretch has only those blocks of 256 cells that a row came to: a row of a
+The cells are those of `SlidingBloom`. As in `IdIndex`, the result must depend only on the rows, not on the
+partition's progress, because a worker that rereads starts in the middle. So time is divided into intervals of
+255 steps, each with its own cells that count from its beginning, and a row looks into the one or two
+intervals within its reach. An interval only has the blocks of 256 cells that some row needed, so a row of a
 clock that is ahead takes one block.
 
-A row is noted whether it is a duplicate or not, and a row finds those within its reach, and within the step
-that its reach begins in. A cell holds its last step alone, so a row that comes out of order, behind a later
-row of its id, finds it up to the end of the stretch in which its reach ends.
+A row is remembered whether or not it is a duplicate, and a row finds those within its reach, and within the
+step in which its reach begins. A cell only holds its last step, so a row that arrives out of order, after a
+later row of its id, finds that row up to the end of the interval in which its reach ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.bloom.update import block_of
-from ...sketches.core.jit import inner, kernel
+from ...sketches.core.compilation.jit import inner, kernel
 from ...sketches.sliding_bloom.cells import CELLS, LANE, LANES, MOST, cell_of, width_of
 from ...sketches.sliding_bloom.images import Parameters
 from ..definition.deduplication import TooManyIds
@@ -30,9 +30,9 @@ from .id_index import known_rows
 from .replay_offsets import ReplayOffsets
 
 _CHECKS = 4
-"""Ids are counted whenever as many rows have come as a fourth of the capacity."""
+"""Ids are counted each time a quarter of the capacity in rows has arrived."""
 _WILD = 4096
-"""Blocks of rows whose times lie apart from all others'."""
+"""The number of blocks for rows whose times are far from all others."""
 
 
 @inner
@@ -44,7 +44,7 @@ def _slot(epoch, block, mask):
 
 @inner
 def _find(slots, epochs, blocks, epoch, block):
-    """The entry of a block, or −1 − the slot where it would be."""
+    """The entry of a block, or −1 minus the slot where it would be inserted."""
     mask = np.uint64(len(slots) - 1)
     at = _slot(epoch, block, mask)
     while slots[at] >= 0:
@@ -71,9 +71,9 @@ def _earliest(cells, key):
 
 @kernel
 def _mark(keys, times, known, start, within, width, size, slots, epochs, blocks, cells, n, duplicate):
-    """Judge and note the rows from `start` on; stops early when there is no room. Gives (row, n).
+    """Check and remember the rows from `start` on; stops early when there is no room. Returns (row, n).
 
-    `size` is the number of blocks that a stretch has.
+    `size` is the number of blocks in an interval.
     """
     for i in range(start, len(keys)):
         if not known[i]:
@@ -108,7 +108,7 @@ def _refill(slots, epochs, blocks, n):
 
 @inner
 def _either(one, least, two, begin):
-    """How many cells of a lane were set in step `least` or later of one stretch, or at all in the next."""
+    """The number of a lane's cells set in step `least` or later of one interval, or at all in the next."""
     n = np.int64(0)
     first, second = one[begin : begin + LANE], two[begin : begin + LANE]
     for at in range(LANE):
@@ -118,9 +118,9 @@ def _either(one, least, two, begin):
 
 @kernel
 def _since(low, slots, epochs, blocks, cells, n):
-    """How many cells were set from step `low` on, up to the end of the next stretch, and a chance.
+    """The number of cells set from step `low` to the end of the next interval, and a chance.
 
-    That is the share of ids that find all of their cells among those, added up over blocks.
+    That is the share of ids that find all of their cells set, summed over blocks.
     """
     first = low // MOST
     least = np.uint8(low - first * MOST + 1)
@@ -133,7 +133,7 @@ def _since(low, slots, epochs, blocks, cells, n):
             one, two = cells[entry], there
         elif epochs[entry] == first + 1 and other < 0:
             one, two = there, cells[entry]
-        else:  # of another time, or counted with the block of the stretch before
+        else:  # another time, or counted with the previous interval's block
             continue
         share = 1.0
         for j in range(LANES):
@@ -145,12 +145,12 @@ def _since(low, slots, epochs, blocks, cells, n):
 
 
 class IdFilter:
-    """The ids of one partition's rows, like `IdIndex`, in memory that is fixed by `capacity` and `fpp`.
+    """The ids of one partition's rows, like `IdIndex`, in memory fixed by `capacity` and `fpp`.
 
     A row is a duplicate if a row of its id lies less than `within_us` away, and may be one if that row is
-    farther away by up to 1/128. Any other row is taken for a duplicate with probability `fpp` at most, while
-    rows of up to `capacity` ids lie less than `within_us` before the latest one. `behind_us` is how far rows
-    that are not late may lie behind the latest one.
+    farther away by up to 1/128. Any other row is mistaken for a duplicate with probability `fpp` at most,
+    while rows of up to `capacity` ids lie less than `within_us` before the latest one. `behind_us` is how far
+    rows that are not late may lie behind the latest one.
 
     >>> seen = IdFilter(within_us=1_000_000, capacity=1_000, fpp=1e-6)
     >>> ids, times = pa.array(["a", "b", "a", None, None, "a"]), np.array([0, 5, 9, 9, 9, 30]) * 100_000
@@ -165,13 +165,13 @@ class IdFilter:
         stretches = 3 + (within_us + behind_us) // (MOST * self._width)
         self._most = self._size * stretches + _WILD
         self._offsets = ReplayOffsets(within_us + self._width)
-        self._reached = EARLIEST  # the first stretch that is in reach
+        self._reached = EARLIEST  # the first interval within reach
         self._n = self._uncounted = 0
         self._room(128)
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         return self._n * (CELLS + 16) + self._slots.nbytes
 
     def mark(
@@ -181,9 +181,9 @@ class IdFilter:
         offsets: np.ndarray,
         believed: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Which of the next rows are duplicates, as a mask; notes them. As `IdIndex.mark`.
+        """A mask of the next rows that are duplicates; remembers them. Like `IdIndex.mark`.
 
-        Raises `TooManyIds` if rows lie so far apart in time that they would take more memory than is fixed.
+        Raises `TooManyIds` if rows are so far apart in time that they would take more memory than is fixed.
         """
         rows = len(times_us)
         known = known_rows(ids, rows, believed)
@@ -202,9 +202,9 @@ class IdFilter:
         return duplicate
 
     def forget_before(self, horizon_us: int) -> None:
-        """Note that rows before this time are all late from now on.
+        """Record that rows before this time are all late from now on.
 
-        Raises `TooManyIds` if there are more ids than it was made for, which is looked at now and then.
+        Raises `TooManyIds` if there are more ids than the capacity, which is checked from time to time.
         """
         self._offsets.forget_before(horizon_us)
         if (reached := self._reach() // MOST) > self._reached:
@@ -215,11 +215,11 @@ class IdFilter:
             self._check_capacity(horizon_us + self._behind)
 
     def replay_from(self, offset: int) -> int:
-        """Where to read again from to find the same: the oldest row that is in reach, at most `offset`."""
+        """The offset from which rereading gives the same: the oldest row within reach, at most `offset`."""
         return self._offsets.replay_from(offset)
 
     def _check_capacity(self, latest_us: int) -> None:
-        """Raise `TooManyIds` for more ids before the latest time than chance makes of the capacity."""
+        """Raise `TooManyIds` for significantly more ids before the latest time than the capacity."""
         low = (latest_us - self._within + 1) // self._width
         number, chance = _since(low, self._slots, self._epochs, self._blocks, self._cells, self._n)
         cells = self._size * CELLS
@@ -233,7 +233,7 @@ class IdFilter:
             )
 
     def _reach(self) -> int:
-        """The first step that a row which isn't late can reach."""
+        """The first step within the reach of a row that isn't late."""
         return (self._offsets.horizon - self._within + 1) // self._width
 
     def _room(self, entries: int) -> None:
@@ -242,7 +242,7 @@ class IdFilter:
         self._cells = np.zeros((entries, CELLS), np.uint8)
 
     def _grow(self) -> None:
-        """Make room: drop stretches that are out of reach, and double if that is little."""
+        """Make room: drop intervals that are out of reach, and double if too little is freed."""
         held = self._epochs, self._blocks, self._cells
         keep = np.flatnonzero(self._epochs[: self._n] >= self._reach() // MOST)
         room, self._n = len(self._cells), len(keep)

@@ -1,10 +1,10 @@
-"""Which ids a partition has seen, and when: a row is a duplicate if one of its id lies close before it.
+"""The ids that a partition has seen, and when: a row is a duplicate if a row of its id lies close before it.
 
-It depends on the rows alone, whatever became of them, and on nothing that came before the oldest row that is
-still in reach. So reading again from that row's offset on gives the same.
+This depends only on the rows, whatever became of them, and on nothing before the oldest row that is still
+within reach. So rereading from that row's offset on gives the same result.
 
-An id's rows are kept as stretches of time, from the first to the last of rows that lie less than `within`
-from one another: a time is close to one of them if it is close to the stretch.
+An id's rows are stored as intervals of time, from the first to the last of rows that are less than `within`
+apart: a time is close to one of them if it is close to the interval.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 from ..definition.deduplication import MANY, TooManyIds
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import refill
@@ -23,7 +23,7 @@ from .replay_offsets import ReplayOffsets
 
 @kernel
 def _mark(h1, h2, times, known, start, within, slots, known1, known2, low, high, n, duplicate):
-    """Judge and note the rows from `start` on; stops early when the table is half full. Gives (row, n)."""
+    """Check and remember the rows from `start` on; stops when the table is half full. Returns (row, n)."""
     mask = np.uint64(len(slots) - 1)
     limit = len(slots) // 2
     for i in range(start, len(h1)):
@@ -54,7 +54,7 @@ def _mark(h1, h2, times, known, start, within, slots, known1, known2, low, high,
 class IdIndex:
     """The ids of one partition's rows, for as long as a row that is not late can lie close to them.
 
-    Exact but for ids whose 128-bit hashes agree, which among a billion has a probability below 10⁻²⁰. An id
+    Exact unless 128-bit hashes of ids collide, which has a probability below 10⁻²⁰ among a billion. An id
     takes 48 to 96 bytes.
 
     >>> seen = IdIndex(within_us=10)
@@ -75,7 +75,7 @@ class IdIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         return sum(a.nbytes for a in (self._slots, self._known1, self._known2, self._low, self._high))
 
     def mark(
@@ -85,11 +85,11 @@ class IdIndex:
         offsets: np.ndarray,
         believed: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Which of the next rows are duplicates, as a mask; notes them.
+        """A mask of the next rows that are duplicates; remembers them.
 
-        `ids` are the columns that make up the id; a row with a null in one of them is unlike all others.
-        Rows that are not `believed` to be of their time are neither judged nor noted. Raises `TooManyIds` if
-        it holds more than the limit.
+        `ids` are the columns that make up the id; a row with a null in one of them is never a duplicate. Rows
+        whose times are not `believed` are neither checked nor remembered. Raises `TooManyIds` if it holds
+        more than the limit.
         """
         rows = len(times_us)
         known = known_rows(ids, rows, believed)
@@ -113,11 +113,11 @@ class IdIndex:
         return duplicate
 
     def forget_before(self, horizon_us: int) -> None:
-        """Note that rows before this time are all late from now on."""
+        """Record that rows before this time are all late from now on."""
         self._offsets.forget_before(horizon_us)
 
     def replay_from(self, offset: int) -> int:
-        """Where to read again from to find the same: the oldest row that is in reach, at most `offset`."""
+        """The offset from which rereading gives the same: the oldest row within reach, at most `offset`."""
         return self._offsets.replay_from(offset)
 
     def _room(self, entries: int) -> None:
@@ -126,7 +126,7 @@ class IdIndex:
         self._low, self._high = np.empty(entries, np.int64), np.empty(entries, np.int64)
 
     def _grow(self) -> None:
-        """Make room: drop what is out of reach, and double if that is little."""
+        """Make room: drop what is out of reach, and double if too little is freed."""
         held = self._known1, self._known2, self._low, self._high
         keep = np.flatnonzero(self._high[: self._n] + self._within > self._offsets.horizon)
         room = len(self._known1)
@@ -140,7 +140,7 @@ class IdIndex:
 
 
 def known_rows(ids: Sequence[pa.Array], rows: int, believed: np.ndarray | None) -> np.ndarray:
-    """Which rows have an id, and are believed to be of their time."""
+    """A mask of the rows that have an id and a believed time."""
     known = np.ones(rows, bool) if believed is None else believed.copy()
     for column in ids:
         if column.null_count:

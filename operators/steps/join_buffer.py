@@ -1,7 +1,7 @@
-"""Rows of one side of a join that wait for partners: by their keys, with the time of each.
+"""Buffered rows of one side of a join, by their keys, with the time of each.
 
-Keys are found by 128 bits of their hashes: among a billion, two are confused with a probability below 10⁻²⁰.
-Rows of one key are a chain, the latest first.
+Keys are identified by 128 bits of their hashes: among a billion, two are confused with a probability below
+10⁻²⁰. Rows of one key form a chain, the latest first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.compilation.jit import kernel
 from ...sketches.core.lazy import pl
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import KeyIndex
@@ -20,7 +20,7 @@ from .row_store import RowStore
 
 @kernel
 def _chain(keys, first, heads, before):
-    """Put rows, numbered from `first`, into the chains of their keys."""
+    """Insert rows, numbered from `first`, into the chains of their keys."""
     for i in range(len(keys)):
         before[first + i] = heads[keys[i]]
         heads[keys[i]] = first + i
@@ -28,7 +28,7 @@ def _chain(keys, first, heads, before):
 
 @kernel
 def _count(heads, times, within, before, waiting, counts):
-    """How many partners each row has, in the chain that begins at its head."""
+    """Count the partners of each row in the chain that begins at its head."""
     for i in range(len(heads)):
         row = heads[i]
         counts[i] = 0
@@ -40,7 +40,7 @@ def _count(heads, times, within, before, waiting, counts):
 
 @kernel
 def _pair(heads, times, within, before, waiting, ends, partners):
-    """The partners of each row, earliest first, up to its place in `ends`."""
+    """The partners of each row, earliest first, up to its position in `ends`."""
     for i in range(len(heads)):
         row = heads[i]
         at = ends[i]
@@ -64,14 +64,14 @@ _COLUMNS: dict[str, Any] = {
 }
 
 _PAIRS = 1_000_000
-"""Pairs that are made at a time, unless one message has more."""
+"""The number of pairs formed at a time, unless a single message has more."""
 _FEW = 1024
 
 
 class KeyedRows(NamedTuple):
     """Rows with their keys' hashes, ready to be paired; `times`, `reached` and `offsets` are int64.
 
-    `reached` is the watermark of each row's partition before it.
+    `reached` is the watermark of each row's partition before that row.
     """
 
     frame: pl.DataFrame
@@ -82,12 +82,12 @@ class KeyedRows(NamedTuple):
     offsets: np.ndarray
 
     def slice(self, start: int, stop: int) -> KeyedRows:
-        """Consecutive ones of them."""
+        """A slice of consecutive rows."""
         frame, *columns = self
         return KeyedRows(frame.slice(start, stop - start), *(column[start:stop] for column in columns))
 
     def keep(self, kept: np.ndarray) -> KeyedRows:
-        """Those that a mask selects."""
+        """The rows that a mask selects."""
         frame, *columns = self
         return KeyedRows(frame.filter(pl.Series(kept)), *(column[kept] for column in columns))
 
@@ -95,7 +95,7 @@ class KeyedRows(NamedTuple):
 def keyed_rows(
     frame: pl.DataFrame, on: Sequence[str], times: np.ndarray, reached: np.ndarray, offsets: np.ndarray
 ) -> tuple[KeyedRows, np.ndarray]:
-    """Rows by their keys in the columns `on`, and a mask of those that have one: no null in any of them."""
+    """The rows with a key in the columns `on`, and a mask of them: a key has no nulls."""
     keys = [frame[name] for name in on]
     h1, h2 = hash_keys([key.to_arrow(compat_level=pl.CompatLevel.oldest()) for key in keys], frame.height)
     known = np.ones(frame.height, bool)
@@ -108,9 +108,9 @@ def keyed_rows(
 class JoinBuffer:
     """The rows of one partition of one side, numbered in the order of their offsets.
 
-    Beside what `KeyedRows` has, each has a mark in `paired` if it has found a partner, in `given` if it was
-    given without one, and in `counted` if its message is counted, or a dead letter; there the mark of a
-    message's first row stands for all of them.
+    In addition to the fields of `KeyedRows`, each has marks: `paired` if it has found a partner, `given` if
+    it was emitted unmatched, and `counted` if its message is counted, or a dead letter; for `counted`, the
+    mark of a message's first row stands for all of them.
 
     >>> rows = JoinBuffer({"user": pl.String}, within_us=10)
     >>> names, none = pl.DataFrame({"user": ["ann", "bob", "ann"]}), np.zeros(3, np.int64)
@@ -134,22 +134,22 @@ class JoinBuffer:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         arrays = (*self._columns.values(), self._heads)
         return sum(array.nbytes for array in arrays) + self._index.nbytes + self._frames.size
 
     def column(self, name: str) -> np.ndarray:
-        """One of the columns of all rows; marks may be set in it."""
+        """A column of all rows; marks may be set in it."""
         return self._columns[name][: self._n]
 
     def gather(self, rows: np.ndarray) -> pl.DataFrame:
-        """The rows of these numbers."""
+        """The rows with these numbers."""
         return self._frames.gather(rows)
 
     def mark_counted(self, offsets: np.ndarray) -> np.ndarray:
-        """Mark messages as counted by their offsets, each named once; a mask of those that were not.
+        """Mark messages as counted by their distinct offsets; returns a mask of those that were not.
 
-        A message without waiting rows counts as new.
+        A message without buffered rows counts as new.
         """
         held, counted = self.column("offsets"), self.column("counted")
         at = np.searchsorted(held, offsets)
@@ -161,12 +161,12 @@ class JoinBuffer:
         return fresh
 
     def is_counted(self, offset: int) -> bool:
-        """Whether the message of an offset is counted."""
+        """Whether the message at an offset is counted."""
         at = int(np.searchsorted(self.column("offsets"), offset))
         return at < self._n and self.column("offsets")[at] == offset and bool(self.column("counted")[at])
 
     def append(self, came: KeyedRows) -> None:
-        """Let rows wait."""
+        """Buffer rows."""
         first, many = self._n, len(came.times)
         self._grow(first + many)
         self._n += many
@@ -177,10 +177,10 @@ class JoinBuffer:
         self._link(first)
 
     def partners(self, came: KeyedRows) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
-        """Pairs of rows that came with those that wait: stretch by stretch of them, whole messages each.
+        """Pairs of new rows with buffered ones, in ranges of the new rows that consist of whole messages.
 
-        Gives the stretch's first and last row, the latter not included, and for each pair the number of the
-        row in the stretch and that of its partner, in the order of both.
+        Yields each range's first row and its end, and for each pair the row's number in the range and its
+        partner's number, both in order.
         """
         counts = np.empty(len(came.times), np.int64)
         keys, held = self._index.find(came.h1, came.h2), (self._columns["before"], self._columns["times"])
@@ -231,7 +231,7 @@ class JoinBuffer:
                 self._columns[name] = np.concatenate([column, np.empty(more, column.dtype)])
 
     def _link(self, first: int) -> None:
-        """Put the rows from a number on into the chains of their keys."""
+        """Insert the rows from a number on into the chains of their keys."""
         h1, h2 = self.column("h1")[first:], self.column("h2")[first:]
         keys, _ = self._index.number(h1, h2)
         self._heads = self._index.widened(self._heads, -1)

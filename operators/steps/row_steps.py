@@ -1,6 +1,7 @@
-"""A stream's steps over one batch of rows, and the event times of the rows that are left.
+"""A stream's steps over one batch of rows, and the event times of the resulting rows.
 
-Rows on which an expression fails are found and set aside one by one, so that the rest of the batch goes on.
+Rows on which an expression fails are found and refused one by one, so that the rest of the batch is
+processed.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """Rows after all steps: the columns that are needed, and the caller's rows that they come from.
+    """Rows after all steps: the required columns, and the caller's rows that they come from.
 
-    `numbers` are the numbers of those rows, in order, repeated for a row that `explode` made several of.
-    `filtered` is how many of the caller's rows left none. `duplicate` marks those whose id was there before,
-    in a stream that counts each once. `whole` says that they are all of the caller's rows, each once.
+    `numbers` are the numbers of those rows, in order, repeated if `explode` made several rows of one.
+    `filtered` is the number of the caller's rows without a result. `duplicate` marks rows whose id occurred
+    before, in a deduplicated stream. `whole` means that they are all of the caller's rows, each once.
     """
 
     frame: pl.DataFrame
@@ -64,19 +65,19 @@ class Stepped:
         return self.numbers if self.whole else unique(self.numbers)
 
     def of(self, values: np.ndarray) -> np.ndarray:
-        """What an array with a value for each of the caller's rows has for each of these."""
+        """The elements for these rows of an array with a value for each of the caller's rows."""
         return values if self.whole else values[self.numbers]
 
     def keep(self, kept: np.ndarray) -> Stepped:
         """The rows that a mask selects."""
-        # A frame without columns, as for rows that are only counted, can't hold rows.
+        # A frame without columns, as for rows that are only counted, has no rows to filter.
         frame = self.frame.filter(pl.Series(kept)) if self.frame.width else self.frame
         duplicate = None if self.duplicate is None else self.duplicate[kept]
         return Stepped(frame, self.numbers[kept], self.filtered, duplicate)
 
 
 class RowSteps:
-    """The steps between decoding and sketching, for the columns that are kept of rows or for those named."""
+    """The steps between decoding and sketching; results have the stored columns or the named ones."""
 
     def __init__(self, stream: Stream, columns: Iterable[str] | None = None) -> None:
         self._stream = stream
@@ -87,7 +88,7 @@ class RowSteps:
                 columns = list(stream.columns)
         self._wanted = list(dict.fromkeys(columns))
         self._expected = list(stream.source.schema)
-        # A function is called for every row, whether or not anything of what it gives is needed.
+        # A function is called for every row, even if none of its results are needed.
         self._carries = any(step.drops_rows or step.verb == "map_batches" for step in stream.steps)
         self._limits = None if stream.time is None else NumberLimits.of(stream.time, stream.source.schema)
         self._of_time = [] if stream.time is None else list(dict.fromkeys(stream.time.meta.root_names()))
@@ -112,11 +113,10 @@ class RowSteps:
     def event_times(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, left: Stepped, refuse: Refuse
     ) -> tuple[Stepped, np.ndarray]:
-        """The rows left after all steps that have an event time, and their times.
+        """The resulting rows that have an event time, and their times.
 
-        Times are int64 microseconds in UTC. Rows without one are refused. A row that was filtered out needs
-        no event time, so this comes after the steps, although the time is read from the row as it was
-        decoded.
+        Times are int64 microseconds in UTC. Rows without a time are refused. A filtered row needs no event
+        time, so this comes after the steps, although the time is computed from the row as it was decoded.
         """
         if self._stream.time is None:
             if timestamps_ms is None:
@@ -145,7 +145,7 @@ class RowSteps:
         return left, points
 
     def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
-        """The values of the stream's time expression, and the same as points in time."""
+        """The values of the stream's time expression, and the same as timestamps."""
         time = self._stream.time
         assert time is not None
         if self._limits is not None:
@@ -156,20 +156,20 @@ class RowSteps:
     def _transformed(self, rows: Rows) -> pl.DataFrame:
         frame, carried = rows.frame.lazy(), tuple[str, ...]()
         if self._carries:
-            # A name that streams reserve.
+            # Streams reserve this name.
             carried = (TIME,)
             frame = frame.with_columns(pl.Series(TIME, rows.numbers))
-        return self._stream.transform(frame, carried).select(*self._wanted, *carried).collect()
+        return self._stream.reading.transform(frame, carried).select(*self._wanted, *carried).collect()
 
 
 def _chosen(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Some columns of a frame."""
-    # `select` would plan, and wait for a thread of Polars' pool: half a millisecond where all cores are busy.
+    # `select` would build a plan and wait for Polars' pool: half a millisecond if all cores are busy.
     return frame[names] if names else frame.select()
 
 
 def unique(numbers: np.ndarray) -> np.ndarray:
-    """Numbers in order, each once."""
+    """Sorted numbers without repetitions."""
     if not len(numbers):
         return numbers
     first = np.empty(len(numbers), bool)
@@ -181,7 +181,7 @@ def unique(numbers: np.ndarray) -> np.ndarray:
 def attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
     """Call `run` on the rows on which it doesn't fail; refuse the others with its error.
 
-    Expressions may hold functions of the user's own, which may raise anything.
+    Expressions may contain the user's functions, which may raise anything.
     """
     try:
         return rows, run(rows)
@@ -199,9 +199,10 @@ def attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows,
 def _failures(
     rows: Rows, run: Callable[[Rows], object], start: int, error: BaseException
 ) -> Iterator[tuple[int, str]]:
-    """The places and errors of the rows on which `run` fails, found by halving, as expressions are row-wise.
+    """The positions and errors of the rows on which `run`, which is row-wise, fails; found by bisection.
 
-    The last few rows are tried one by one, so that even if all fail there are hardly more tries than rows.
+    The last few rows are tried one by one, so that even if all rows fail, there are hardly more calls than
+    rows.
     """
     reason = why(error)
     n = len(rows.numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -15,16 +16,16 @@ from ..definition.stream import Stream
 from ..steps.row_origin import RowOrigin
 from ..watermarks.partition_watermark import PartitionTime
 from ..windows.window import EARLIEST
-from .join_buffer import JoinBuffer, KeyedRows, keyed_rows
+from .join_buffer import KeyedRows, keyed_rows
 from .join_state import JoinState
 from .row_steps import Refuse, RowSteps, Stepped
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedRows:
-    """Rows of the result: the columns that are needed, their times, where they come from.
+    """Rows of the result: the required columns, their times, and their origin.
 
-    `reached` is the watermark that a window must end after to count each: the later one of a pair's.
+    `reached` is the watermark that a window must end after to count a row: for a pair, the later one.
     """
 
     frame: pl.DataFrame
@@ -35,10 +36,10 @@ class JoinedRows:
 
 @dataclass(frozen=True, slots=True)
 class TimelyRows:
-    """Rows of one input that are on time, after the steps before they meet, and the times of each.
+    """Rows of one input that are on time, after the steps before the join, and the times of each.
 
-    `reached` and `offsets` are by the numbers of the caller's rows, `before` is the partition's time before
-    them.
+    `reached` and `offsets` are indexed by the numbers of the caller's rows, `before` is the partition's time
+    before these rows.
     """
 
     left: Stepped
@@ -50,25 +51,76 @@ class TimelyRows:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of messages: how many that came now were counted and refused, and how many from before.
+    """The outcome of messages: how many were counted, now or earlier, and refused.
 
-    `times` are those of all that were counted, of one row of each.
+    `times` has a row's time for each counted message; `keyless` are the offsets of messages that were counted
+    without buffering.
     """
 
     counted: int = 0
-    moved: int = 0
     refused: int = 0
     times: list[np.ndarray] = field(default_factory=list)
+    keyless: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaired:
+    """Rows that have no partner if no more rows arrive, and their messages that aren't counted yet.
+
+    `offsets` and `times` are those of the messages, with the time of one row each.
+    """
+
+    rows: list[JoinedRows]
+    offsets: np.ndarray
+    times: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Rows that were buffered by a side, from row `first` on, and those without a key, which aren't buffered.
+
+    The numbers are those of the caller's rows.
+    """
+
+    keyed: KeyedRows
+    numbers: np.ndarray
+    first: int
+    keyless: KeyedRows
+    keyless_numbers: np.ndarray
+
+
+class Join(Protocol):
+    """An input's part in a join: one side, or both sides of a stream that is joined with itself.
+
+    `before` are the steps of its rows before they are matched, `size` is the bytes of buffered rows.
+    """
+
+    before: RowSteps
+
+    @property
+    def size(self) -> int: ...  # noqa: D102
+
+    def replay(self, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
+        """See `JoinState.replay`."""
+
+    def join(self, rows: TimelyRows, refuse: Refuse, tally: Tally) -> Iterator[JoinedRows]:
+        """Match rows with the buffered ones, buffer them, and return the pairs."""
+
+    def recall(self, rows: TimelyRows) -> None:
+        """Restore earlier rows: like `join`, but nothing is emitted or refused."""
+
+    def unpaired(self) -> Unpaired:
+        """The rows that have no partner if no more rows arrive; they stay buffered."""
 
 
 class JoinSide:
-    """One input's part in a pairing: the steps of its stream before rows meet, and those after."""
+    """One side of a join: the steps of its stream before the join, and those after it."""
 
-    def __init__(self, stream: Stream, pairing: JoinState) -> None:
+    def __init__(self, stream: Stream, pairing: JoinState, side: int | None = None) -> None:
         at = next(at for at, step in enumerate(stream.steps) if isinstance(step, StreamJoin))
         step = stream.steps[at]
         assert isinstance(step, StreamJoin)
-        self.side, self._source = step.side, step.source
+        self.side, self._source = step.side if side is None else side, step.source
         self.pairing = pairing
         before = replace(stream, steps=stream.steps[:at], keys=(), aggregates={})
         joined = FrameSource(self._source.schema)
@@ -77,7 +129,7 @@ class JoinSide:
 
     @property
     def size(self) -> int:
-        """Bytes of the rows of this side that wait."""
+        """The bytes of this side's buffered rows."""
         return self.pairing.sides[self.side].size
 
     def replay(self, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
@@ -87,59 +139,74 @@ class JoinSide:
     def join(self, rows: TimelyRows, refuse: Refuse, tally: Tally) -> Iterator[JoinedRows]:
         """Match rows with the buffered ones, buffer them, and return the pairs.
 
-        Where a later step fails on a pair, or on a row without a partner, that is left out, and the caller's
-        row is refused.
+        If a later step fails on a pair, or on an unmatched row, that result is dropped, and the caller's row
+        is refused.
         """
         assert all(self.pairing.recalled), "rows of one side were judged before the other was known again"
         yield from self._join(rows, refuse, tally)
-        yield from self._emit_unmatched(tally, int(rows.offsets[0]))
+        yield from self.emit_unmatched(tally)
         self.pairing.forget()
 
     def recall(self, rows: TimelyRows) -> None:
-        """Know rows again that met before: as `join`, but nothing is given and none is refused."""
-        for _ in self._join(rows, _say_nothing, Tally()):
+        """Restore earlier rows: like `join`, but nothing is emitted or refused."""
+        for _ in self._join(rows, say_nothing, Tally()):
             pass
         self.pairing.forget()
 
-    def unpaired(self) -> tuple[JoinedRows, np.ndarray]:
-        """This side's rows that find no partner if no row comes any more; they go on waiting for one.
-
-        Also gives the event times of the messages among them that are not counted yet, of one row of each.
-        """
+    def unpaired(self) -> Unpaired:
+        """See `Join`."""
         rows, at = self.pairing.sides[self.side], self.pairing.unpaired(self.side)
         rows_after = self._after.apply(self._source.alone(rows.gather(at), self.side), _fail)
         kept = at[rows_after.numbers]
         times, reached, offsets = (rows.column(name)[kept] for name in ("times", "reached", "offsets"))
         messages, firsts = np.unique(offsets, return_index=True)
-        fresh = np.array([not rows.is_counted(offset) for offset in messages.tolist()], bool)
+        known = [self.pairing.is_counted(self.side, offset) for offset in messages.tolist()]
+        fresh = ~np.array(known, bool)
         met = JoinedRows(
             rows_after.frame, times, RowOrigin(self.pairing.inputs[self.side].rank, offsets), reached
         )
-        return met, times[firsts[fresh]]
+        return Unpaired([met], messages[fresh], times[firsts[fresh]])
 
     def _join(self, rows: TimelyRows, refuse: Refuse, tally: Tally) -> Iterator[JoinedRows]:
+        entered = self.enter(rows)
+        if entered is None:
+            return
+        refusing = RefusedMessages(refuse, self.pairing, self.side, rows.offsets)
+        yield from self.pairs(entered, refusing, tally)
+        yield from self.without_partner(entered, refusing, tally)
+        self.mark_refused(entered, refusing)
+        tally.refused = len(refusing.refused)
+
+    def enter(self, rows: TimelyRows) -> Entered | None:
+        """Buffer the rows that have a key; None if there are none."""
         left, times, offsets = rows.left, rows.times, rows.offsets
         if not len(times):
-            return
+            return None
         self.pairing.note(self.side, int(offsets[0]), rows.before, times)
         of_rows = np.full(len(times), EARLIEST) if rows.reached is None else rows.reached[left.numbers]
         came, known = keyed_rows(left.frame, self._source.on, times, of_rows, offsets[left.numbers])
         keyed = came if known.all() else came.keep(known)
-        own, numbers = self.pairing.sides[self.side], left.numbers[known]
+        own = self.pairing.sides[self.side]
         first = len(own)
         own.append(keyed)
-        refusing = _RefusedMessages(refuse, own, offsets)
-        yield from self._pairs(keyed, numbers, first, refusing, tally)
-        if self._source.gives_alone(self.side):
-            self._try_alone(keyed, numbers, first, refusing)
-            yield from self._keyless(came.keep(~known), left.numbers[~known], refusing, tally)
-        bad = np.isin(numbers, list(refusing.refused))
-        own.column("counted")[first:] |= bad
-        own.column("given")[first:] |= bad
-        tally.refused = len(refusing.refused)
+        return Entered(keyed, left.numbers[known], first, came.keep(~known), left.numbers[~known])
 
-    def _emit_unmatched(self, tally: Tally, first_offset: int) -> Iterator[JoinedRows]:
-        """What has waited long enough on both sides; rows from `first_offset` on have come now."""
+    def without_partner(
+        self, entered: Entered, refusing: RefusedMessages, tally: Tally
+    ) -> Iterator[JoinedRows]:
+        """If unmatched rows are emitted, emit those without a key, which have no partner."""
+        if self._source.gives_alone(self.side):
+            self._try_alone(entered, refusing)
+            yield from self._keyless(entered.keyless, entered.keyless_numbers, refusing, tally)
+
+    def mark_refused(self, entered: Entered, refusing: RefusedMessages) -> None:
+        """Record that refused messages are neither counted nor emitted later."""
+        own, bad = self.pairing.sides[self.side], np.isin(entered.numbers, list(refusing.refused))
+        own.column("counted")[entered.first :] |= bad
+        own.column("given")[entered.first :] |= bad
+
+    def emit_unmatched(self, tally: Tally) -> Iterator[JoinedRows]:
+        """Emit the rows of both sides that have waited long enough."""
         for side, rows in enumerate(self.pairing.sides):
             due = self.pairing.due(side)
             if not len(due):
@@ -148,12 +215,12 @@ class JoinSide:
             result = self._after.apply(self._source.alone(rows.gather(due), side), _fail)
             kept = due[result.numbers]
             times, reached, offsets = (rows.column(name)[kept] for name in ("times", "reached", "offsets"))
-            self._count_once(side, kept, times, tally, first_offset if side == self.side else None)
+            self._count_once(side, kept, times, tally)
             yield JoinedRows(result.frame, times, RowOrigin(self.pairing.inputs[side].rank, offsets), reached)
 
-    def _pairs(
-        self, keyed: KeyedRows, numbers: np.ndarray, first: int, refusing: _RefusedMessages, tally: Tally
-    ) -> Iterator[JoinedRows]:
+    def pairs(self, entered: Entered, refusing: RefusedMessages, tally: Tally) -> Iterator[JoinedRows]:
+        """The pairs of new rows with the other side's buffered rows."""
+        keyed, numbers, first = entered.keyed, entered.numbers, entered.first
         own, other = self.pairing.sides[self.side], self.pairing.sides[1 - self.side]
         for low, high, mine, theirs in other.partners(keyed):
             if not len(mine):
@@ -172,73 +239,68 @@ class JoinSide:
             times = np.maximum(part.times[mine], other.column("times")[theirs])
             before = np.maximum(part.reached[mine], other.column("reached")[theirs])
             offsets = part.offsets[mine] if self.side == 0 else other.column("offsets")[theirs]
-            self._count_once(self.side, first + low + mine, times, tally, int(keyed.offsets[0]))
-            self._count_once(1 - self.side, theirs, times, tally, None)
+            self._count_once(self.side, first + low + mine, times, tally)
+            self._count_once(1 - self.side, theirs, times, tally)
             yield JoinedRows(result.frame, times, RowOrigin(self.pairing.inputs[0].rank, offsets), before)
 
-    def _count_once(
-        self, side: int, rows: np.ndarray, times: np.ndarray, tally: Tally, first_offset: int | None
-    ) -> None:
-        """Count the messages of these rows, each once; those before `first_offset` came earlier."""
+    def _count_once(self, side: int, rows: np.ndarray, times: np.ndarray, tally: Tally) -> None:
+        """Count the messages of these rows, each once."""
         held = self.pairing.sides[side]
         offsets, at = np.unique(held.column("offsets")[rows], return_index=True)
-        fresh = held.mark_counted(offsets)
-        now = 0 if first_offset is None else int((offsets[fresh] >= first_offset).sum())
-        tally.counted += now
-        tally.moved += int(fresh.sum()) - now
+        fresh = self.pairing.mark_counted(side, offsets)
+        tally.counted += int(fresh.sum())
         tally.times.append(times[at[fresh]])
 
-    def _try_alone(
-        self, keyed: KeyedRows, numbers: np.ndarray, first: int, refusing: _RefusedMessages
-    ) -> None:
-        """Refuse rows that could not be given by themselves, now that their messages are at hand."""
-        rows = self.pairing.sides[self.side]
+    def _try_alone(self, entered: Entered, refusing: RefusedMessages) -> None:
+        """Refuse rows that could not be emitted unmatched, while their messages are available."""
+        rows, first = self.pairing.sides[self.side], entered.first
         alone = np.flatnonzero(~rows.column("paired")[first:])
-        refuse = refusing.of(numbers[alone])
+        refuse = refusing.of(entered.numbers[alone])
 
         def refuse_rows(refused: np.ndarray, reason: str) -> None:
             rows.column("given")[first + alone[refused]] = True
             refuse(refused, reason)
 
-        self._after.apply(self._source.alone(keyed.frame[alone], self.side), refuse_rows)
+        self._after.apply(self._source.alone(entered.keyed.frame[alone], self.side), refuse_rows)
 
     def _keyless(
-        self, rows: KeyedRows, numbers: np.ndarray, refusing: _RefusedMessages, tally: Tally
+        self, rows: KeyedRows, numbers: np.ndarray, refusing: RefusedMessages, tally: Tally
     ) -> Iterator[JoinedRows]:
-        """Rows without a key, which no row can be a partner of: given at once."""
+        """Rows without a key, which never have a partner: emitted at once."""
         if not len(numbers):
             return
         alone = self._source.alone(rows.frame, self.side)
         result = refusing.left(self._after.apply(alone, refusing.of(numbers)), numbers)
         kept = result.numbers
         offsets, at = np.unique(rows.offsets[kept], return_index=True)
-        fresh = self.pairing.sides[self.side].mark_counted(offsets)
+        fresh = self.pairing.mark_counted(self.side, offsets) & ~np.isin(offsets, list(tally.keyless))
+        tally.keyless |= set(offsets.tolist())
         tally.counted += int(fresh.sum())
         tally.times.append(rows.times[kept][at[fresh]])
         place = RowOrigin(self.pairing.inputs[self.side].rank, rows.offsets[kept])
         yield JoinedRows(result.frame, rows.times[kept], place, rows.reached[kept])
 
 
-class _RefusedMessages:
-    """Refuses messages whole, each once: where a step fails on one of a message's rows, none is given.
+class RefusedMessages:
+    """Refuses whole messages, each once: if a step fails on one of a message's rows, none is emitted.
 
     A message with another row that was counted before is a dead letter as well, but stays counted.
     """
 
-    def __init__(self, refuse: Refuse, own: JoinBuffer, offsets: np.ndarray) -> None:
+    def __init__(self, refuse: Refuse, pairing: JoinState, side: int, offsets: np.ndarray) -> None:
         self._refuse = refuse
-        self._own = own
+        self._pairing, self._side = pairing, side
         self._offsets = offsets
         self._reported: set[int] = set()
         self.refused: set[int] = set()
 
     def of(self, numbers: np.ndarray) -> Refuse:
-        """What refuses rows of the messages with these numbers."""
+        """A function that refuses rows of the messages with these numbers."""
 
         def refuse_rows(rows: np.ndarray, reason: str) -> None:
             for number in set(numbers[rows].tolist()) - self._reported:
                 self._reported.add(number)
-                if not self._own.is_counted(int(self._offsets[number])):
+                if not self._pairing.is_counted(self._side, int(self._offsets[number])):
                     self.refused.add(number)
                 self._refuse(np.array([number]), reason)
 
@@ -249,8 +311,8 @@ class _RefusedMessages:
         return rows.keep(~np.isin(numbers[rows.numbers], list(self.refused))) if self.refused else rows
 
 
-def _say_nothing(rows: np.ndarray, reason: str) -> None:
-    pass
+def say_nothing(rows: np.ndarray, reason: str) -> None:
+    """Refuse nothing: reread rows were refused before."""
 
 
 def _fail(rows: np.ndarray, reason: str) -> None:

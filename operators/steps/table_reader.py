@@ -1,4 +1,4 @@
-"""A table's topic read into memory: whole at first, then what has come since."""
+"""A table's topic read into memory: the whole topic first, then updates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...sketches.core.lazy import pl
+from ..definition.event_time import in_utc
 from ..definition.sources import KafkaSource
 from ..definition.tables import LookupTable
 from ..formats.decode import Decoded
@@ -21,23 +22,31 @@ from ..kafka.retry import Retry
 from ..kafka.source import TopicPartition
 from ..kafka.topics import TopicError, admin, partitions_of
 from .table_rows import TableRows
+from .table_versions import TableVersions
 
 log = logging.getLogger("streamgauge.kafka")
 
 _BATCH_MESSAGES = 200_000
 _SAID = 5
-"""Warnings about single messages, at most."""
+"""The number of warnings about single messages, at most."""
 _PAUSE_SECONDS = 0.2
 _ANSWER_SECONDS = 2.0
 _LOOK_SECONDS = 10.0
-"""How often it is checked whether the topic has more partitions by now."""
+"""How often it is checked whether the topic has more partitions."""
+
+
+def contents_of(table: LookupTable) -> TableRows | TableVersions:
+    """The container for a table's rows."""
+    schema = table.source.schema
+    return TableVersions(schema, table.versions_us) if table.versions_us else TableRows(schema)
 
 
 class TableReader:
-    """One worker's copy of a table. `load` reads it whole; from then on `refresh` keeps it current.
+    """One worker's copy of a table. `load` reads the whole table; after that, `refresh` keeps it current.
 
-    `alive` is called now and then while that takes long; what a decoder needs is waited for until `stopping`
-    says so. Raises what `Reader` raises: `ReadError` for what waiting won't mend.
+    `alive` is called from time to time while that takes long; if something that a decoder needs is
+    unreachable, it is retried until `stopping`. Raises what `Reader` raises: `ReadError` for errors that
+    can't be retried.
     """
 
     def __init__(
@@ -49,7 +58,7 @@ class TableReader:
         self.table = table
         self._alive = alive
         self._patience = Retry(f"decode the table {table.topic}", stopping)
-        self.contents = TableRows(table.source.schema)
+        self.contents = contents_of(table)
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._ends: dict[tuple[str, int], int] = {}
@@ -58,11 +67,12 @@ class TableReader:
 
     @property
     def loaded(self) -> bool:
-        """Whether all has been read that was there when it began."""
+        """Whether it has read everything that existed when it began."""
         return self._ahead is not None
 
     def load(self) -> None:
-        """Read all there was when it was called first. If `alive` raises, the next call goes on there."""
+        """Read everything that existed at the first call. If `alive` raises, the next call continues
+        there."""
         if self.loaded:
             return
         began = time.monotonic()
@@ -78,7 +88,7 @@ class TableReader:
         )
 
     def catch_up(self) -> None:
-        """Read all there is by now: for who looks now and then, in place of `load` and `refresh`."""
+        """Read everything that exists now: for occasional callers, in place of `load` and `refresh`."""
         if self._reader is None:
             self._reader, self._looked = self._begun(), time.monotonic()
         elif time.monotonic() - self._looked > _LOOK_SECONDS:
@@ -90,7 +100,7 @@ class TableReader:
         self._read_to(self._reader, self._reader.end_offsets())
 
     def refresh(self) -> None:
-        """Take in what has come since the last call, without waiting for more."""
+        """Read what has arrived since the last call, without waiting for more."""
         assert self._reader is not None and self._ahead is not None
         while (messages := self._ahead.read(0.0)) is not None:
             self.update(messages)
@@ -98,9 +108,14 @@ class TableReader:
             self._add_partitions()
 
     def update(self, messages: Messages) -> None:
-        """Take in messages: the latest of each key is its row."""
+        """Add messages: the latest of each key is its row, or, with versions, each is a version.
+
+        A version that deletes its key has its message's timestamp.
+        """
         keys, given = self._keys(messages)
         rows = np.full(len(messages), -1, np.int64)
+        times = np.maximum(messages.timestamp, 0) * np.int64(1000)
+        timeless = np.zeros(len(messages), bool)
         frames, height = [self.table.source.schema.to_frame()], 0
         with_rows = np.flatnonzero(given & ~messages.is_null)
         some = messages if len(with_rows) == len(messages) else messages.select(with_rows)
@@ -110,20 +125,29 @@ class TableReader:
             at = own if decoded.rows is None else own[decoded.rows]
             rows[at] = height + np.arange(len(at))
             frames.append(decoded.frame)
+            if self.table.time is not None:
+                moments = in_utc(decoded.frame.select(self.table.time).to_series())
+                timeless[at] = moments.is_null().to_numpy()
+                times[at] = moments.to_physical().fill_null(0).to_numpy()
             height, done = height + decoded.frame.height, done + len(part)
             for row, reason in zip(own[decoded.refused].tolist(), decoded.reasons):
                 self._warn(messages, row, f"its key has no row now: {reason}")
-        self.contents.update(keys, pl.concat(frames), rows[given])
+        for row in np.flatnonzero(timeless & given)[:_SAID].tolist():
+            self._warn(messages, row, "it has no event time")
+        if timeless.any():
+            keys = [key.filter(pl.Series(~timeless[given])) for key in keys]
+            given &= ~timeless
+        self.contents.update(keys, pl.concat(frames), rows[given], times[given])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         for part in (self._ahead, self._reader):
             if part is not None:
                 part.close()
         self._ahead = self._reader = None
 
     def _begun(self) -> Reader:
-        """A reader of the whole topic."""
+        """Start a reader of the whole topic."""
         reader = Reader(dict(self.table.source.settings), {})
         partitions = reader.partitions(self.table.topic)
         reader.assign({(self.table.topic, partition): EARLIEST for partition in partitions})
@@ -145,7 +169,7 @@ class TableReader:
         time.sleep(_PAUSE_SECONDS)
 
     def _keys(self, messages: Messages) -> tuple[list[pl.Series], np.ndarray]:
-        """The columns of the keys, and which messages have one."""
+        """The columns of the keys, and a mask of the messages that have one."""
         source = self.table.key_source
         if source is None:
             keys, known = self._plain_keys(messages, self.table.key)
@@ -183,7 +207,7 @@ class TableReader:
             log.warning("a message of the table %s can't be used: %s%s", where, reason, more)
 
     def _add_partitions(self) -> None:
-        """Read partitions that the topic has been given since."""
+        """Read partitions that were added to the topic."""
         assert self._reader is not None and self._ahead is not None
         self._looked = time.monotonic()
         topic, positions = self.table.topic, self._ahead.positions()
@@ -195,6 +219,6 @@ class TableReader:
         if partitions <= len(positions):
             return
         self._ahead.close()
-        known = self._reader.partitions(topic)  # which may not know of all of them yet
+        known = self._reader.partitions(topic)  # it may not know all of them yet
         self._reader.assign({(topic, p): positions.get((topic, p), EARLIEST) for p in known})
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)

@@ -1,4 +1,4 @@
-"""The tables that streams are joined with, read by one worker, and streams that find their rows in them."""
+"""Reading the tables that streams are joined with, in one worker, and binding streams to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ S = TypeVar("S", bound=RowStream)
 
 
 class TableReaders:
-    """Readers of the tables of streams, one for each table, however often they are joined with it.
+    """Readers of streams' tables, one for each table, however many joins use it.
 
     `alive` and `stopping` are as in `TableReader`.
     """
@@ -21,30 +21,30 @@ class TableReaders:
     def __init__(
         self, streams: Iterable[RowStream], alive: Callable[[], None], stopping: Callable[[], bool]
     ) -> None:
-        tables = {id(table): table for stream in streams for table in stream.tables}
+        tables = {id(table): table for stream in streams for table in stream.reading.tables}
         self._readers = [TableReader(table, alive, stopping) for table in tables.values()]
 
     def bound(self, stream: S) -> S:
-        """The stream with its joins bound to what is read here."""
+        """The stream with its joins bound to these tables."""
         return bound(stream, lambda table: self._reader_of(table).contents)
 
     @property
     def size(self) -> int:
-        """Bytes of all tables."""
+        """The bytes of all tables."""
         return sum(reader.contents.size for reader in self._readers)
 
     def load(self) -> None:
-        """Read all that isn't read yet, as far as it goes now."""
+        """Read all tables that aren't loaded yet, up to their current ends."""
         for reader in self._readers:
             reader.load()
 
     def refresh(self) -> None:
-        """Take in what has come since."""
+        """Read what has arrived since."""
         for reader in self._readers:
             reader.refresh()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for reader in self._readers:
             reader.close()
 
@@ -53,5 +53,5 @@ class TableReaders:
 
 
 def bound(stream: S, lookup: Callable[[LookupTable], Lookup]) -> S:
-    """A stream whose joins find their rows where `lookup` says."""
-    return stream.with_steps(lambda s: s.bound(lookup(s.table)) if isinstance(s, TableJoin) else s)
+    """The stream with its joins bound to the tables that `lookup` returns."""
+    return stream.reading.with_steps(lambda s: s.bound(lookup(s.table)) if isinstance(s, TableJoin) else s)

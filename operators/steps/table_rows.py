@@ -1,6 +1,6 @@
-"""A table's rows in memory: columns, and an index of their keys' hashes; no Python object for a row.
+"""A table's rows in memory: columns, and an index of their keys' hashes, without a Python object per row.
 
-An update appends its rows and points its keys at them. What it replaces is dropped once that is half of all.
+An update appends its rows and points its keys at them. Replaced rows are dropped once they are half of all.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Keys = Sequence["pl.Series"]
 
 
 class TableRows:
-    """The rows of a table by their keys.
+    """The rows of a table by key.
 
-    Keys are known by 128 bits of their hashes: among a billion, two are confused with a probability below
-    10⁻²⁰.
+    Keys are identified by 128 bits of their hashes: among a billion, two are confused with a probability
+    below 10⁻²⁰.
 
     >>> contents = TableRows({"country": pl.String})
     >>> contents.update([pl.Series(["ann", "bob"])], pl.DataFrame({"country": ["FI", "NO"]}))
@@ -44,25 +44,34 @@ class TableRows:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """The approximate bytes of memory."""
         return self._index.nbytes + self._row_of.nbytes + self._rows.size
 
-    def update(self, keys: Keys, rows: pl.DataFrame, numbers: np.ndarray | None = None) -> None:
-        """Give keys their rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1."""
-        h1, h2 = _hashes(keys)
+    def update(
+        self,
+        keys: Keys,
+        rows: pl.DataFrame,
+        numbers: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+    ) -> None:
+        """Set keys' rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1.
+
+        `times` are for a table that keeps versions; here the last row counts.
+        """
+        h1, h2 = hashes_of(keys)
         given = np.arange(len(h1)) if numbers is None else numbers
         pointed = np.where(given < 0, np.int64(-1), given + len(self._rows))
         entries, _ = self._index.number(h1, h2)
         self._row_of = self._index.widened(self._row_of, -1)
-        self._row_of[entries] = pointed  # of a key that is given twice, the last
+        self._row_of[entries] = pointed  # for repeated keys, the last one
         self._rows.append(rows)
         live = len(self)
         if max(len(self._rows), len(self._index)) > 2 * live + _FEW:
             self._compact()
 
     def find(self, keys: Keys) -> np.ndarray:
-        """The number of each key's row; -1 for keys that it doesn't have, and for any null in one."""
-        h1, h2 = _hashes(keys)
+        """The number of each key's row; -1 for unknown keys and for keys with a null."""
+        h1, h2 = hashes_of(keys)
         entries = self._index.find(h1, h2)
         numbers = np.full(len(h1), -1)
         numbers[entries >= 0] = self._row_of[entries[entries >= 0]]
@@ -72,16 +81,17 @@ class TableRows:
         return numbers
 
     def gather(self, numbers: np.ndarray) -> pl.DataFrame:
-        """The rows of these numbers; nulls for -1."""
+        """The rows with these numbers; nulls for -1."""
         return self._rows.gather(numbers)
 
     def _compact(self) -> None:
-        """Drop rows that no key has, and keys that have no row."""
+        """Drop rows without a key, and keys without a row."""
         entries = np.flatnonzero(self._row_of >= 0)
         self._rows.retain(self._row_of[entries])
         self._index.keep(entries)
         self._row_of = np.arange(len(entries))
 
 
-def _hashes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+def hashes_of(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    """Both halves of the keys' hashes."""
     return hash_keys([part.to_arrow(compat_level=pl.CompatLevel.oldest()) for part in keys], len(keys[0]))

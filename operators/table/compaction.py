@@ -26,7 +26,7 @@ from .stored_files import write_whole
 from .windows import declared_windows
 
 GROUP_BYTES = 1024 * 1024
-"""About how large a row group is, before compression."""
+"""The approximate size of a row group before compression."""
 _FEWEST_ROWS = 64
 _NAME = "sketches.parquet"
 
@@ -42,9 +42,9 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     ``sketches.parquet``.
 
     Raises `SketchError` before it writes anything: for files that aren't tables of sketches; for different
-    definitions, also between days and with files already in `into`; and for a day in `into` that was made of
-    files which are no longer in the folder, because their rows would be lost. Raises `FileNotFoundError` if
-    there are none, and `ValueError` if `into` is the folder itself or in it.
+    definitions, also between days and with files already in `into`; and for a day in `into` that was built
+    from files which are no longer in the folder, because their rows would be lost. Raises `FileNotFoundError`
+    if there are none, and `ValueError` if `into` is the folder itself or in it.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
@@ -78,7 +78,7 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
 
 
 def _of_day(day: date | None, files: list[Path]) -> pa.Table:
-    """The windows of files that begin on a day, or all where there are no windows."""
+    """The windows in files that begin on a day, or all rows if there are no windows."""
     if day is None:
         return merged_of(files)
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -86,7 +86,7 @@ def _of_day(day: date | None, files: list[Path]) -> pa.Table:
 
 
 def _check_definitions(files: list[Path]) -> TableWindows | None:
-    """The windows that files say they have. Raises `SketchError` for files of different definitions."""
+    """The windows that files declare. Raises `SketchError` for files of different definitions."""
     first = schema_in(files[0])
     for file in files[1:]:
         check_alike(first, schema_in(file), f"compact: {files[0].name} and {file}")
@@ -94,9 +94,9 @@ def _check_definitions(files: list[Path]) -> TableWindows | None:
 
 
 def _check_sources(done: Path, source: Path, files: list[Path]) -> None:
-    """Raise `SketchError` for a compacted day that holds rows of other files.
+    """Raise `SketchError` for a compacted day with rows of other files.
 
-    Those that files were made of themselves count as well.
+    Files that the day's files were themselves made from count as well.
     """
     if not done.exists():
         return
@@ -105,14 +105,14 @@ def _check_sources(done: Path, source: Path, files: list[Path]) -> None:
     if gone := [name for name in sources_of(done) if name not in names]:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise SketchError(
-            f"compact: {done} was made of {gone[0]}{more}, which the folder doesn't have any more for that "
+            f"compact: {done} was written from {gone[0]}{more}, which the folder no longer has for that "
             "day, so their rows would be lost. Put them back, or compact the other files into another "
             "folder; if they were written again under other names, remove the day first"
         )
 
 
 def _check_kept(table: pa.Table, done: Path) -> None:
-    """Raise `SketchError` if a compacted day has windows and groups that the table for it lacks."""
+    """Raise `SketchError` if a compacted day has windows and groups that its new table lacks."""
     names = [START, END, *keys_of(table.schema)]
     here, there = (pl.DataFrame(one.select(names)) for one in (table, read_parquet(done)))
     lost = there.join(here, on=names, how="anti", nulls_equal=True)

@@ -1,11 +1,11 @@
 """The table of sketches: one row for each window and group, one column for each aggregate.
 
 Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. A table without
-windows, as Spark makes of a DataFrame that is grouped by keys alone, has the first two only while it is
-merged, with all rows in one window (`ALL_TIME`). Each aggregate's field carries its definition as JSON in its
-metadata, and the schema's metadata names the keys and the kind of windows, so that a reader needs nothing
-else to merge and query it. It lives in memory, as Parquet and as an Arrow IPC stream, and is the same
-whichever engine made it.
+windows, such as one of a Spark DataFrame grouped only by keys, has the first two only while it is merged,
+with all rows in one window (`ALL_TIME`). The metadata of each aggregate's field contains its definition as
+JSON, and the schema's metadata names the keys and the kind of windows, so a reader needs nothing else to
+merge and query the table. It exists in memory, as Parquet and as an Arrow IPC stream, and is the same
+whichever engine wrote it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...sketches.core.columns import as_array
-from ...sketches.core.group_numbers import frozen
-from ...sketches.core.jit import lean
+from ...sketches.core.columns.columns import as_array
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.groups.group_numbers import frozen
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.aggregate import METADATA, Aggregate
 from ..definition.definition_diff import aggregate_text
@@ -37,36 +37,35 @@ from .windows import END, START, declared_windows
 TIME_TYPE = pa.timestamp("us", "UTC")
 
 _GROUP_ROWS = 1 << 18
-"""Rows of a row group: several cores read one each, and a reader holds few whole ones."""
+"""The rows of a row group: several cores read one each, and a reader holds few whole ones."""
 
 DAY = "window_date"
-"""What the folders of a table that is partitioned by time are named after; not a column of the table."""
+"""The name in the folders of a table that is partitioned by time; not a column of the table."""
 
 BATCH = "streamgauge_batch"
-"""The column of a stored table that names the micro-batch a row came with; not one of the table either."""
+"""The column of a stored table with the micro-batch that a row came with; not part of the table either."""
 
 BARRIER = "streamgauge_barrier"
-"""The column of partial sessions that says which others they may meet (`windows.session.rows`)."""
+"""The column of partial sessions that says which others they may join (`sketching.session_rows`)."""
 BEGUN, UPTO = "streamgauge_begun", "streamgauge_upto"
-"""The columns of parts of windows by count: the row that began the window, and how many rows it has so far
-(`windows.count.rows`)."""
+"""The columns of parts of count windows: the row that began the window, and its number of rows so far
+(`sketching.count_rows`)."""
 _INNER = b"streamgauge.inner"
-"""The key of a mark in the metadata of columns that are neither keys nor aggregates."""
+"""The metadata key that marks columns that are neither keys nor aggregates."""
 
 
 class ArrowStream(Protocol):
-    """What gives its rows as Arrow has them: a `SketchTable`, a ``pyarrow.Table``, and many frames."""
+    """Anything that exports its rows as Arrow: a `SketchTable`, a ``pyarrow.Table``, and many frames."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A capsule that holds an Arrow stream."""
+        """A capsule with an Arrow stream."""
 
 
 def schema_of(stream: Stream) -> pa.Schema:
     """The schema of a stream's table of sketches.
 
-    A stream that sends its rows on has one all the same, without ever a row: so a reader that follows
-    the log of its deltas, which then only say how far it is and what became of messages, takes it like any
-    other.
+    A stream that forwards its rows has one as well, without any rows. So a reader that follows the log of its
+    deltas, which only contain positions and the outcome of messages, can treat it like any other.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
@@ -76,7 +75,7 @@ def schema_of(stream: Stream) -> pa.Schema:
     """
     window = stream.complete().window
     assert window is not None
-    types = stream.arrow_types()
+    types = stream.reading.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
     aggregates = {"rows": Aggregate("count")} if stream.sending is not None else stream.aggregates
     keys |= window.added_keys
@@ -88,7 +87,7 @@ def table_schema(
     aggregates: Mapping[str, Aggregate],
     windows: TableWindows | None,
 ) -> pa.Schema:
-    """The schema of a table with these keys, typed aggregates and windows (None if they aren't known)."""
+    """The schema of a table with these keys, typed aggregates and windows (None if unknown)."""
     fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
     fields += [pa.field(key, kind) for key, kind in keys.items()]
     fields += [_field_of(name, aggregate.to_json()) for name, aggregate in aggregates.items()]
@@ -106,7 +105,7 @@ def _field_of(name: str, definition: str) -> pa.Field:
 
 
 def arrow_table(table: ArrowStream) -> pa.Table:
-    """A table of sketches as it is merged. Raises `TypeError` for what has no Arrow stream."""
+    """A table of sketches in the form for merging. Raises `TypeError` without an Arrow stream."""
     if not isinstance(table, pa.Table):
         if not hasattr(table, "__arrow_c_stream__"):
             raise TypeError(
@@ -118,7 +117,7 @@ def arrow_table(table: ArrowStream) -> pa.Table:
 
 
 def add_all_time(table: pa.Table) -> pa.Table:
-    """A table with its windows' columns, which one without windows has left out."""
+    """Add the window columns that a table without windows omits."""
     if START in table.schema.names or END in table.schema.names:
         return table
     windows = declared_windows(table.schema)
@@ -126,7 +125,7 @@ def add_all_time(table: pa.Table) -> pa.Table:
 
 
 def drop_all_time(table: pa.Table) -> pa.Table:
-    """A table without the columns of windows that it doesn't have."""
+    """Remove the window columns of a table without windows."""
     windows = declared_windows(table.schema)
     if windows is None or not windows.all_time or START not in table.column_names:
         return table
@@ -142,13 +141,13 @@ def _with_times(table: pa.Table) -> pa.Table:
 
 
 def with_barrier(schema: pa.Schema) -> pa.Schema:
-    """The schema of partial sessions: that of their table, and beside the keys the barrier of each."""
+    """The schema of partial sessions: their table's, with each session's barrier after the keys."""
     field = pa.field(BARRIER, pa.int64(), nullable=False, metadata={_INNER: b"barrier"})
     return schema.insert(2 + len(keys_of(schema)), field)
 
 
 def with_parts(schema: pa.Schema) -> pa.Schema:
-    """The schema of parts of windows by count: that of their table, with the window that each belongs to."""
+    """The schema of parts of count windows: their table's, with the window that each belongs to."""
     at = schema.get_field_index(WINDOW_ID)
     schema = schema.remove(at)
     for name in (UPTO, BEGUN):
@@ -157,7 +156,7 @@ def with_parts(schema: pa.Schema) -> pa.Schema:
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which a key is kept: a plain one that every engine has."""
+    """The type in which a key is stored: a plain type that every engine has."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_dictionary(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -168,7 +167,7 @@ def key_type(kind: pa.DataType) -> pa.DataType:
 
 
 def keys_of(schema: pa.Schema) -> list[str]:
-    """The key columns. Raises `SketchError` if the schema isn't that of a table of sketches."""
+    """The key columns. Raises `SketchError` if the schema isn't one of a table of sketches."""
     aggregates = aggregates_of(schema)
     if schema.names[:2] != [START, END] or schema.types[:2] != [TIME_TYPE, TIME_TYPE]:
         raise SketchError(
@@ -195,7 +194,7 @@ def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
 
 
 def definition_of(schema: pa.Schema) -> dict[str, Any]:
-    """What a table is of, for `definition.definition_diff`: its keys, and its aggregates by column."""
+    """A table's definition for `definition.definition_diff`: its keys, and its aggregates by column."""
     aggregates = {name: aggregate.definition() for name, aggregate in aggregates_of(schema).items()}
     return {"keys": keys_of(schema), "aggregates": aggregates}
 
@@ -216,7 +215,7 @@ def assemble(
 def window_columns(
     schema: pa.Schema, starts: Any, length_us: int | pa.Array, keys: Sequence[pa.Array]
 ) -> pa.Table:
-    """The columns of a table that are no sketches, from window starts (int64 microseconds) and keys."""
+    """The columns of a table other than sketches, from window starts (int64 microseconds) and keys."""
     start = pa.array(starts, pa.int64())
     end = pa.array(starts + length_us, pa.int64())
     columns = [start.view(TIME_TYPE), end.view(TIME_TYPE), *keys]
@@ -227,19 +226,19 @@ def window_columns(
 
 
 def order_of(columns: pa.Table) -> pa.Array | None:
-    """The order by window and keys of the rows of `window_columns`; None if that is theirs already."""
+    """The order of the rows of `window_columns` by window and keys; None if they are already sorted."""
     if repeats_in_order(columns) is not None:
         return None
     order = pc.sort_indices(columns, [(name, "ascending") for name in columns.schema.names])
-    # Merging tables in order mostly gives them in order, and moving sketches costs more than looking.
+    # Merging sorted tables mostly gives sorted rows, and moving sketches costs more than checking.
     return None if np.array_equal(order, np.arange(len(order))) else order
 
 
 def repeats_in_order(columns: pa.Table) -> np.ndarray | None:
-    """Of rows that are in order already, which are the same as the one before, the first left out.
+    """A mask of the rows that equal the row before, for sorted rows; it starts with the second row.
 
-    None if they are in no order, or it takes a sort to know it: where there are nulls, or unusual types. To
-    compare rows that lie side by side takes a tenth of the time that sorting does.
+    None if the rows are not sorted, or if finding out takes a sort: with nulls or unusual types. Comparing
+    adjacent rows takes a tenth of the time of sorting.
 
     >>> repeats_in_order(pa.table({"a": [1, 1, 1, 2], "b": ["x", "x", "y", "a"]})).tolist()
     [True, False, False]
@@ -269,7 +268,7 @@ def repeats_in_order(columns: pa.Table) -> np.ndarray | None:
 
 @lean
 def _still_in_order(numbers, same):
-    """Whether no row falls of those that are the `same` so far as the one before; which of them still are."""
+    """Whether no row that is the `same` so far as the one before falls; which of them are still equal."""
     fine = True
     for i in range(len(same)):
         fine &= not same[i] or numbers[i] <= numbers[i + 1]
@@ -280,7 +279,7 @@ def _still_in_order(numbers, same):
 def with_sketches(
     schema: pa.Schema, columns: pa.Table, order: pa.Array | None, groups: Mapping[str, Groups]
 ) -> pa.Table:
-    """The table of these columns, which are in their order already, and the sketches of groups."""
+    """The table with these columns, which are already sorted, and the sketches of groups."""
     made = list(columns.columns)
     for field in list(schema)[len(made) :]:
         column = groups[field.name].to_arrow()
@@ -292,20 +291,20 @@ def with_sketches(
 def write_parquet(
     table: pa.Table, path: str | Path, group_rows: int | None = None, notes: Mapping[bytes, str] = {}
 ) -> None:
-    """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``.
+    """Write Parquet including definitions, for this package and for ``spark.read.parquet``.
 
-    `group_rows` is how many rows a row group has, 262,144 unless given. `notes` go into the
-    file's own metadata.
+    `group_rows` is the number of rows in a row group, 262,144 by default. `notes` go into the file's own
+    metadata.
     """
     text = definition_text(table.schema)
     table = drop_all_time(table)
-    # Of a text that is the same in all rows a dictionary holds one, in memory and in the file.
+    # For a string that is the same in all rows, a dictionary stores one copy, in memory and in the file.
     same = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), table.num_rows), [text])
     footer = to_footer(table.schema, text)
     table = table.append_column(DEFINED, same)
     nested = any(pa.types.is_nested(kind) for kind in table.schema.types)
     plain = nested or [field.name for field in table.schema if not pa.types.is_binary(field.type)]
-    # Sketches are nearly all different: looking each up in a dictionary is in vain, for readers too.
+    # Sketches are nearly all different: dictionary encoding is useless, also for readers.
     with pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=plain) as writer:
         writer.write_table(table, group_rows or _GROUP_ROWS)
         if footer is not None:
@@ -314,23 +313,27 @@ def write_parquet(
             writer.add_key_value_metadata(dict(notes))
 
 
-def read_parquet(path: str | Path | Any, where: pc.Expression | None = None) -> pa.Table:
-    """Read what `write_parquet` wrote, or a folder of sketches that Spark or a run wrote; also an open file.
+def read_parquet(
+    path: str | Path | Any, where: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read what `write_parquet` wrote, or a folder of sketches from Spark or a run; also an open file.
 
-    Only rows for which `where` holds are read, and row groups whose statistics exclude it are not. Raises
-    `SketchError` if it doesn't hold a table of sketches, or a folder has files of different definitions.
+    Only rows for which `where` holds are read, and row groups whose statistics exclude it are skipped.
+    `columns` are the columns to read from a file that `write_parquet` wrote. Raises `SketchError` if it
+    doesn't contain a table of sketches, or if a folder has files of different definitions.
     """
     if isinstance(path, str | Path) and Path(path).is_dir():
         _check_folder(Path(path))
-    table = pq.read_table(path, coerce_int96_timestamp_unit="us", filters=where)
+    names = None if columns is None else list(columns)
+    table = pq.read_table(path, columns=names, coerce_int96_timestamp_unit="us", filters=where)
     if DAY in table.column_names and pa.types.is_dictionary(table.schema.field(DAY).type):
-        table = table.drop_columns([DAY])  # of the folders' names; a column of the files is none of these
+        table = table.drop_columns([DAY])  # from the folders' names, not a column of the files
     if BATCH in table.column_names:
         table = table.drop_columns([BATCH])
     table = without_definition(table)
     if not any(METADATA in (field.metadata or {}) for field in table.schema):
         table = _as_spark_wrote(table)
-    # Of files of which some have these columns, only the first one's are known.
+    # If only some files have these columns, only the first one's are known.
     table = add_all_time(drop_all_time(table))
     keys_of(table.schema)
     return table
@@ -360,14 +363,14 @@ def _check_folder(folder: Path) -> None:
 
 
 def definition_text(schema: pa.Schema) -> str:
-    """A table's definition in a line: windows, keys and aggregates, without the questions that they answer.
+    """A table's definition in one line: windows, keys and aggregates, without parameters of answers.
 
     >>> import streamgauge as sg
     >>> definition_text(table_schema({"lang": pa.string()}, {"users": sg.distinct("user")}, None))
     'lang string; users distinct("user", lg_k=12)'
     """
     windows = declared_windows(schema)
-    # In order of their names, as Spark's unions put columns in another order.
+    # Sorted by name, because Spark's unions change the order of columns.
     keys = sorted((key, type_text(schema.field(key).type)) for key in keys_of(schema))
     aggregates = sorted(
         (name, aggregate_text(sketch_of(a.definition()))) for name, a in aggregates_of(schema).items()
@@ -406,7 +409,7 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table as Spark holds it, with wider keys and nullable columns, cast to this schema."""
+    """A table from Spark, with wider keys and nullable columns, cast to this schema."""
     noted = [field.with_metadata(schema.field(field.name).metadata) for field in table.schema]
     table = in_current_form(table.cast(pa.schema(noted)).select(schema.names))
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in schema])).cast(schema)
@@ -422,7 +425,7 @@ def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:
 
 
 def from_ipc(data: bytes) -> pa.Table:
-    """The table of an Arrow IPC stream. Raises `SketchError` for bytes of anything else."""
+    """The table in an Arrow IPC stream. Raises `SketchError` for bytes of anything else."""
     try:
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...sketches.core.item_kinds import joint_kind
 from ...sketches.core.lazy import pl
 from ...sketches.core.protocol import SketchError
+from ...sketches.core.values.item_kinds import joint_kind
 from ...sketches.theta import Theta
 from .merge import merge_tables
 from .schema import END, START, ArrowStream, aggregates_of, arrow_table, keys_of
@@ -109,7 +109,7 @@ def _times(table: pa.Table) -> list[str]:
 
 
 def _in_one_window(table: pa.Table) -> pa.Table:
-    """The rows with the first row's window given to all of them."""
+    """The rows with the first row's window assigned to all of them."""
     for at, name in enumerate((START, END)):
         first: Any = table.column(name).take([0] * table.num_rows) if table.num_rows else table.column(name)
         table = table.set_column(at, table.schema.field(name), first)

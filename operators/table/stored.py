@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -18,25 +18,25 @@ import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
 from .merge import group_rows, merge_tables
-from .schema import BATCH, DAY, END, START, from_ipc, keys_of, read_parquet
+from .schema import BATCH, DAY, END, START, aggregates_of, from_ipc, keys_of, read_parquet
 from .sketch_table import IPC, PARQUET, SketchTable
 from .stored_files import StoredFile, bytes_of, exists, files_below, is_folder, opened, stored_at
 
 T = TypeVar("T")
 COMPACTED = "day-"
-"""The beginning of the names of files that a run has made of a day's."""
+"""The prefix of the names of files into which a run has combined a day's files."""
 SOURCES = b"streamgauge.sources"
-"""The key of a file's metadata that names the files which it was made of."""
+"""The key in a file's metadata for the names of the files that it was made from."""
 _LISTINGS = 5
 
 _SPARK = b"org.apache.spark.version"
-"""What Spark notes in the files that it writes."""
+"""The key that Spark writes into the metadata of its files."""
 
 
 def read(path: str | Path) -> pa.Table:
-    """Read the table in a file, or the merged tables of all files in a folder, also of an object store.
+    """Read the table in a file, or the merged tables of all files in a folder, or from an object store.
 
-    Raises `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
+    Raises `SketchError` if a file doesn't contain a table of sketches, `FileNotFoundError` if there is none.
     """
     return _of_files(path, merged_of)
 
@@ -83,30 +83,60 @@ def _table_of(
     own = keys_of(schema)
     if unknown := [key for key in keys or () if key not in own]:
         raise ValueError(f"read_table: {', '.join(unknown)} is not a key of this table; its keys are {own}")
+    return SketchTable(merged_of(files, _condition(schema, since, until, keys or {})))
+
+
+def _condition(
+    schema: pa.Schema, since: datetime | None, until: datetime | None, keys: Mapping[str, Any]
+) -> pc.Expression | None:
+    """The condition for rows of a span and of these groups; None for all rows."""
     wanted = [] if since is None else [pc.field(START) >= _utc(since)]
     wanted += [] if until is None else [pc.field(END) <= _utc(until)]
-    for key, value in (keys or {}).items():
+    for key, value in keys.items():
         values = value if isinstance(value, list | tuple | set) else [value]
         known = pa.array([one for one in values if one is not None], schema.field(key).type)
         matches = pc.field(key).isin(known)
         wanted.append(matches | pc.field(key).is_null() if None in values else matches)
-    return SketchTable(merged_of(files, reduce(and_, wanted) if wanted else None))
+    return reduce(and_, wanted) if wanted else None
 
 
-def read_group_rows(path: str | Path) -> pa.Table:
-    """As `read`, but bytes that aren't a sketch only raise when they are used."""
+def schema_of_stored(path: str | Path) -> pa.Schema:
+    """The schema of the table in a file or a folder, by its first file. Raises as `read` does."""
+    return _of_files(path, lambda files: schema_in(files[0]))
+
+
+def read_group_rows(
+    path: str | Path,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    keys: Mapping[str, Sequence[Any]] | None = None,
+    columns: Collection[str] | None = None,
+) -> pa.Table:
+    """Like `read`, but bytes that aren't a sketch only raise when they are used.
+
+    `since`, `until` and `keys` are as in `read_table`; `columns` names the aggregates to read. Only the parts
+    of files that contain these are read.
+    """
 
     def grouped(files: list[StoredFile]) -> pa.Table:
-        tables = tables_of(files)
+        schema = schema_in(files[0])
+        dropped = set() if columns is None else aggregates_of(schema).keys() - columns
+        own = [name for name in schema.names if name not in dropped]
+        chosen = [file for file in files if _on_days(file, since, until)]
+        if not chosen:
+            return pa.schema([schema.field(name) for name in own], schema.metadata).empty_table()
+        where = _condition(schema, since, until, keys or {})
+        names = None if columns is None else own
+        tables = [_one(file, where, names) for file in chosen]
         table = group_rows(tables)
-        _check_folders(files, tables)
+        _check_folders(chosen, tables)
         return table
 
     return _of_files(path, grouped)
 
 
 def _of_files(path: str | Path, make: Callable[[list[StoredFile]], T]) -> T:
-    """Call `make` with a table's files. A run may compact them meanwhile: then they are listed again."""
+    """Call `make` with a table's files; if a run has compacted them meanwhile, list them again."""
     for _ in range(_LISTINGS - 1):
         files = files_of(path)
         with suppress(FileNotFoundError):
@@ -135,7 +165,7 @@ def days_of(file: StoredFile) -> set[date]:
 
 
 def _on_days(file: StoredFile, since: datetime | None, until: datetime | None) -> bool:
-    """Whether a file may have windows of a span, by the day that its folder is named after."""
+    """Whether a file may have windows of a span, by the day in its folder's name."""
     name, _, day = file.parent.name.partition("=")
     if name != DAY:
         return True
@@ -151,7 +181,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def files_of(path: str | Path) -> list[StoredFile]:
-    """The file, or those of all tables in the folder. Raises `FileNotFoundError` if there is none."""
+    """The file, or the files of all tables in the folder. Raises `FileNotFoundError` if there are none."""
     place = stored_at(path)
     if not exists(place):
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -165,7 +195,7 @@ def files_of(path: str | Path) -> list[StoredFile]:
 
 
 def _without_sources(files: list[StoredFile]) -> list[StoredFile]:
-    """Files without those whose rows are in a day's file as well, which a run is about to delete."""
+    """Remove files whose rows are also in a day's file, and which a run is about to delete."""
     gone = set[StoredFile]()
     for day in (file for file in files if file.name.startswith(COMPACTED)):
         origin = day.name.removeprefix(COMPACTED.rstrip("-")).removesuffix(day.suffix)
@@ -175,7 +205,7 @@ def _without_sources(files: list[StoredFile]) -> list[StoredFile]:
 
 
 def sources_of(file: StoredFile) -> list[str]:
-    """The names of the files that a file of Parquet was made of; none for one that a run wrote as it is."""
+    """The names of the files that a Parquet file was compacted from; empty for one that a run wrote."""
     if file.suffix in IPC:
         return []
     notes = pq.read_metadata(opened(file)).metadata or {}
@@ -183,12 +213,17 @@ def sources_of(file: StoredFile) -> list[str]:
     return names
 
 
-def _one(file: StoredFile, where: pc.Expression | None = None) -> pa.Table:
+def _one(
+    file: StoredFile, where: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows of a file for which `where` holds, with all columns or at least these."""
     try:
         if file.suffix in IPC:
             table = from_ipc(bytes_of(file))
-        elif where is None or _names_zone(file):
-            return read_parquet(opened(file), where)
+        elif (columns is not None or where is not None) and _names_zone(file):
+            return read_parquet(opened(file), where, columns)
+        elif where is None:
+            return read_parquet(opened(file))
         else:
             table = read_parquet(opened(file))
         return table if where is None else table.filter(where)
@@ -197,9 +232,9 @@ def _one(file: StoredFile, where: pc.Expression | None = None) -> pa.Table:
 
 
 def _names_zone(file: StoredFile) -> bool:
-    """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics.
+    """Whether a file's times can be compared directly; Spark's have neither zone nor statistics.
 
-    A table without windows has none.
+    False for a table without windows.
     """
     columns = pq.read_schema(opened(file))
     if START not in columns.names:
@@ -209,7 +244,7 @@ def _names_zone(file: StoredFile) -> bool:
 
 
 def _columns_in(file: StoredFile) -> tuple[str, ...]:
-    """What the names of a file's folders say of its rows, but the day and the batch, which are no keys."""
+    """The parts of the names of a file's folders that are keys: all except the day and the batch."""
     said = (part for part in file.parts[:-1] if "=" in part)
     return tuple(part for part in said if part.partition("=")[0] not in (DAY, BATCH))
 
@@ -221,7 +256,7 @@ def _is_spark_s(file: StoredFile) -> bool:
 def merged_of(files: Sequence[StoredFile], where: pc.Expression | None = None) -> pa.Table:
     """The tables in files, or the rows of them for which `where` holds, merged.
 
-    Raises `SketchError` for different definitions, and if groups differ only in names of folders.
+    Raises `SketchError` for different definitions, and if groups differ only in the names of folders.
     """
     tables = tables_of(files, where)
     table = merge_tables(tables)
@@ -230,9 +265,9 @@ def merged_of(files: Sequence[StoredFile], where: pc.Expression | None = None) -
 
 
 def _check_folders(files: Sequence[StoredFile], tables: Sequence[pa.Table]) -> None:
-    """Raise `SketchError` where Spark wrote a key into names of folders, and so left it out of its files.
+    """Raise `SketchError` if Spark wrote a key into the names of folders and omitted it from the files.
 
-    Folders by the day, or by anything else in windows or keys, make no difference.
+    Folders by day, or by other properties of windows or keys, are not a problem.
     """
     folders = [_columns_in(file) for file in files]
     if len({*folders}) < 2 or not any(map(_is_spark_s, files)):

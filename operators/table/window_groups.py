@@ -1,8 +1,8 @@
-"""The groups of closed windows: live sketches, bytes when somebody wants the table.
+"""The groups of closed windows: live sketches, and serialised bytes only when the table is requested.
 
-Windows that close together share one batch. What is made of one window's groups (its table, an answer, its
-rows as JSON) is made of all windows of the batch at once, and each has its slice: a call costs far more than
-a row. Nothing here changes any more, so threads may share it, and answering changes no byte of a table.
+Windows that close together share one batch. Derived values (a table, an answer, rows as JSON) are computed
+for all windows of the batch at once, and each window has its slice: a call costs far more than a row. Nothing
+here changes any more, so threads may share it, and answering changes no byte of a table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import as_array
+from ...sketches.core.columns.columns import as_array
 from ...sketches.core.lazy import pl
 from ...sketches.core.memory_size import held_bytes
 from ...sketches.core.one_by_one import OneByOne
@@ -30,7 +30,7 @@ from .windows import declared_windows
 T = TypeVar("T")
 
 _Rows = slice
-"""Python's own, which a method of that name hides from annotations."""
+"""The builtin, which a method with the same name hides from annotations."""
 
 
 class _Batch(ABC):
@@ -51,12 +51,12 @@ class _Batch(ABC):
     @property
     @abstractmethod
     def columns(self) -> pa.Table:
-        """The times and the keys, and maybe more."""
+        """The times and the keys, and possibly more."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of the sketches, as they are held."""
+        """The bytes of the sketches, in their current form."""
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class _Batch(ABC):
 
     @abstractmethod
     def made_answers(self, name: str) -> Any:
-        """A column's answers, a row each: an Arrow array or a list."""
+        """A column's answers, one per row: an Arrow array or a list."""
 
     @property
     def rows(self) -> int:
@@ -78,7 +78,7 @@ class _Batch(ABC):
         return self.share("frame", lambda: pl.DataFrame(pl.from_arrow(self.columns.select(names))))
 
     def answers(self, name: str) -> Any:
-        """As `made_answers`, made once."""
+        """`made_answers`, computed once."""
         return self.share(("answers", name), lambda: self.made_answers(name))
 
     def times(self, name: str) -> np.ndarray:
@@ -86,13 +86,13 @@ class _Batch(ABC):
         return self.share(name, lambda: as_array(self.columns.column(name)).view(pa.int64()).to_numpy())
 
     def marked_table(self, final: bool | None) -> pa.Table:
-        """The table of sketches, which says whether it is final, unless that is None."""
+        """The table of sketches, marked as final or not, unless that is None."""
         if final is None:
             return self.table
         return self.share(("table", final), lambda: with_final(self.table, final))
 
     def cuts(self) -> np.ndarray:
-        """The numbers of the rows with which a window begins, the first left out."""
+        """The numbers of the rows with which a window begins, except the first."""
         windows = declared_windows(self.schema)
         if windows is not None and not windows.common_edges:
             return np.empty(0, np.int64)
@@ -100,13 +100,13 @@ class _Batch(ABC):
         return np.flatnonzero(new) + 1
 
     def share(self, what: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once. Threads that come at the same time make the same."""
+        """The result of `make`, computed once; threads that call it at the same time each compute it."""
         if what not in self._shared:
             self._shared[what] = make()
         return self._shared[what]
 
     def alone(self) -> Self:
-        """The same windows without anything that was made of them."""
+        """The same windows without cached results."""
         other = copy.copy(self)
         other._shared = {}
         return other
@@ -136,7 +136,7 @@ class _Bytes(_Batch):
 
 
 class _Live(_Batch):
-    """Windows in live groups, in an order of their own, until `alone` has made a table."""
+    """Windows in live groups, in their own order, until `alone` has built a table."""
 
     def __init__(self, schema: pa.Schema, columns: pa.Table, groups: Mapping[str, Groups]) -> None:
         super().__init__(schema)
@@ -166,7 +166,7 @@ class _Live(_Batch):
         if groups is None:
             return answers(self.aggregates[name], self.table.column(name))
         if isinstance(groups[name], OneByOne):
-            # Reading an image merges it into an empty sketch, which may put a sample in another order.
+            # Reading an image merges it into an empty sketch, which may change the order of a sample.
             return answers(self.aggregates[name], in_order(groups[name].to_arrow(), self._order))
         return in_order(groups[name].answers(**self.aggregates[name].answer), self._order)
 
@@ -177,10 +177,10 @@ class _Live(_Batch):
 
 
 class WindowGroups:
-    """The groups of a closed window, or of several that were closed together, in the order of the table.
+    """The groups of a closed window, or of several that closed together, in the order of the table.
 
-    `table` makes the table of sketches once it is requested; `answers` answers from the sketches as they
-    live. Both say the same. `final` says whether no row counts in them any more, None where nobody knows.
+    `table` builds the table of sketches on request; `answers` answers from the live sketches. Both agree.
+    `final` says whether no more rows count in them; None if unknown.
 
     >>> from streamgauge import Stream, StreamTester, count
     >>> rows = Stream.from_schema({"at": pl.Int64, "tag": pl.String}, time=pl.from_epoch("at"))
@@ -199,7 +199,7 @@ class WindowGroups:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> WindowGroups:
-        """Those of a table of sketches. Raises `SketchError` for a table of something else."""
+        """The groups in a table of sketches. Raises `SketchError` for any other table."""
         made = cls(_Bytes(table), 0, table.num_rows, is_final(table))
         made._table = table
         return made
@@ -213,7 +213,7 @@ class WindowGroups:
         keys: Sequence[pa.Array],
         groups: Mapping[str, Groups],
     ) -> WindowGroups:
-        """Those of window starts (int64 microseconds), keys, and groups that nobody changes any more."""
+        """Groups from window starts (int64 microseconds), keys, and sketches that no longer change."""
         batch = _Live(schema, window_columns(schema, starts, length_us, keys), groups)
         return cls(batch, 0, batch.rows, None)
 
@@ -222,7 +222,7 @@ class WindowGroups:
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the table."""
+        """The schema of the table."""
         return self._batch.schema
 
     @property
@@ -232,13 +232,13 @@ class WindowGroups:
 
     @property
     def all_time(self) -> bool:
-        """Whether they are in no windows, but in the one of all time."""
+        """Whether they have no windows, only the window of all time."""
         windows = declared_windows(self.schema)
         return windows is not None and windows.all_time
 
     @property
     def alive(self) -> bool:
-        """Whether it is live sketches that answer."""
+        """Whether live sketches answer."""
         return isinstance(self._batch, _Live)
 
     @property
@@ -249,13 +249,13 @@ class WindowGroups:
 
     @property
     def table(self) -> pa.Table:
-        """The table of sketches, which says whether it is final."""
+        """The table of sketches, marked as final or not."""
         if self._table is None:
             self._table = self._batch.marked_table(self.final).slice(self._low, len(self))
         return self._table
 
     def windows(self) -> list[WindowGroups]:
-        """Each window by itself, in order; those that have no edges in common stay together."""
+        """Each window by itself, in order; windows without common edges stay together."""
         cuts = self._batch.share("cuts", self._batch.cuts)
         inside = cuts[np.searchsorted(cuts, self._low, "right") : np.searchsorted(cuts, self._high)].tolist()
         if not inside:
@@ -266,15 +266,15 @@ class WindowGroups:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory: of a window that shares a batch with others, its share by rows."""
+        """Bytes of memory: for a window in a shared batch, its share by rows."""
         return self._batch.nbytes * len(self) // max(1, self._batch.rows)
 
     def with_final(self, final: bool) -> WindowGroups:
-        """The same groups, saying so."""
+        """The same groups, marked as final or not."""
         return WindowGroups(self._batch, self._low, self._high, final)
 
     def slice(self, low: int, high: int) -> WindowGroups:
-        """The rows from one number up to, not including, another."""
+        """The rows from `low` up to, not including, `high`."""
         return WindowGroups(self._batch, self._low + low, min(self._low + high, self._high), self.final)
 
     @property
@@ -288,43 +288,43 @@ class WindowGroups:
         return self._batch.times(END)[self._low : self._high]
 
     def answers(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The answers of these columns, or of all, behind times and keys (see `query`)."""
+        """The answers of these columns, or of all, after times and keys (see `query`)."""
         batch, low, high = self._batch, self._low, self._high
         names = batch.aggregates if columns is None else columns
         frame = batch.frame.slice(low, high - low)
-        # Strict, Polars takes the type of what is nested from the first rows, and others become null or fail.
+        # In strict mode, Polars infers nested types from the first rows, and others become null or fail.
         return frame.hstack([pl.Series(name, batch.answers(name)[low:high], strict=False) for name in names])
 
     def whole(self, what: Hashable, make: Callable[[WindowGroups], T]) -> tuple[T, _Rows]:
-        """What `make` gives of all windows that were closed together, and which rows of it these are.
+        """The result of `make` for all windows that closed together, and the range of these rows in it.
 
-        It is called once for all of them; `what` tells it from what else is made of them.
+        It is called once for all of them; `what` identifies the result.
         """
         batch = self._batch
         made = batch.share(what, lambda: make(WindowGroups(batch, 0, batch.rows, None)))
         return made, slice(self._low, self._high)
 
     def alone(self) -> WindowGroups:
-        """The same groups without anything that was made of them, to be kept for their table's sake."""
+        """The same groups without cached results, for storing their table."""
         batch = self._batch.share("alone", self._batch.alone)
         return WindowGroups(batch, self._low, self._high, self.final)
 
     def followed_by(self, later: WindowGroups) -> WindowGroups | None:
-        """These rows and later ones as one slice, if those stand right behind these."""
+        """These rows and later ones as one slice, if those follow directly."""
         if self._batch is not later._batch or self._high != later._low or self.final != later.final:
             return None
         return WindowGroups(self._batch, self._low, later._high, self.final)
 
 
 def in_order(values: Any, order: pa.Array | None) -> Any:
-    """An Arrow array or a list in an order, its own if None."""
+    """An Arrow array or a list in an order; unchanged if that is None."""
     if order is None:
         return values
     return values.take(order) if isinstance(values, pa.Array) else [values[at] for at in order.to_pylist()]
 
 
 def as_few(parts: Iterable[WindowGroups]) -> list[WindowGroups]:
-    """The same rows in as few slices as they make up."""
+    """The same rows in as few slices as possible."""
     joined: list[WindowGroups] = []
     for part in parts:
         both = joined[-1].followed_by(part) if joined else None

@@ -1,7 +1,7 @@
-"""Which windows a table of sketches has, and which of its rows may be merged.
+"""The windows of a table of sketches, and which of its rows may be merged.
 
-A table's schema says in its metadata which windows it has, and their kind which rows may be merged
-(`operators.windows.table`); where that was lost, as in Spark's SQL, it follows from the rows.
+A table's metadata declares its windows, and their kind decides which rows may be merged
+(`operators.windows.table`); if the metadata was lost, as in Spark's SQL, this is derived from the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import as_array
+from ...sketches.core.columns.columns import as_array
 from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA
 from ..grouping.group_index import GroupIndex
@@ -25,7 +25,7 @@ START, END = "window_start", "window_end"
 
 
 def declared_windows(schema: pa.Schema) -> TableWindows | None:
-    """The windows that a table's metadata names; None if it names none."""
+    """The windows that a table's metadata declares; None if it declares none."""
     return _declared((schema.metadata or {}).get(METADATA, b"{}"))
 
 
@@ -42,12 +42,12 @@ def _declared(metadata: bytes) -> TableWindows | None:
 
 
 def windows_in(table: pa.Table) -> TableWindows | None:
-    """The windows that a table's metadata names; None if it names none, or if rows are in other windows."""
+    """The windows that a table's metadata declares; None if none, or if rows are in other windows."""
     windows = declared_windows(table.schema)
     if windows is None:
         return None
     starts, ends = edges(table)
-    new = np.ones(len(starts), bool)  # rows of one window mostly lie together, and are judged once
+    new = np.ones(len(starts), bool)  # rows of one window are mostly adjacent, and are checked once
     new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
     return windows if windows.contain(starts[new], ends[new]) else None
 
@@ -59,11 +59,11 @@ def edges(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def within(table: pa.Table, keys: Sequence[str], larger: Paned) -> np.ndarray | None:
-    """A mask of the rows that make up larger windows, side by side, with each row of the stream in one.
+    """A mask of the rows that make up larger, adjacent windows, with each row of the stream in only one.
 
-    None means all rows, as with windows side by side; of overlapping ones, those that lie end to end. Raises
-    `SketchError` if none do, and for windows that don't fit into the larger ones, such as a session over two
-    of them.
+    None means all rows, as for adjacent windows; of overlapping windows, those that lie end to end are used.
+    Raises `SketchError` if none do, and for windows that don't fit into the larger ones, such as a session
+    over two of them.
     """
     starts, ends = edges(table)
     windows = windows_in(table)
@@ -76,7 +76,7 @@ def within(table: pa.Table, keys: Sequence[str], larger: Paned) -> np.ndarray | 
 
 
 def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows of a table that together hold each row of the stream once, over its whole span.
+    """The rows of a table that together contain each row of the stream once, over its whole span.
 
     Raises `SketchError` if windows overlap and don't lie end to end from the first to the last.
     """
@@ -88,7 +88,7 @@ def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def group_numbers(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
-    """A number for each row, the same for rows of the same keys."""
+    """A number for each row, equal for rows with the same keys."""
     columns = [as_array(table.column(key)) for key in keys]
     return GroupIndex().number(np.zeros(table.num_rows, np.int64), columns)
 
@@ -111,7 +111,7 @@ def check_apart(table: pa.Table, keys: Sequence[str]) -> None:
 
 
 def not_covered(table: pa.Table, later: pa.Table) -> np.ndarray:
-    """A mask of the rows of a table that lie in no window of the same group in a later one.
+    """A mask of the rows of a table that don't lie in a window of the same group in a later table.
 
     The later table's own windows of one group must not cover each other.
     """
@@ -127,7 +127,7 @@ def not_covered(table: pa.Table, later: pa.Table) -> np.ndarray:
     starts, ends = (np.concatenate([time[at] for time in times]) for at in (0, 1))
     order = np.lexsort((old, starts, groups))
     groups, ends, old_sorted = groups[order], ends[order], old[order]
-    # The last of the later windows that begins no later, if it is of the same group.
+    # The last of the later windows that begin no later, if it is of the same group.
     last = np.maximum.accumulate(np.where(old_sorted, -1, np.arange(len(order))))
     covered = (last >= 0) & old_sorted & (groups[last] == groups) & (ends[last] >= ends)
     by_row = np.empty(len(order), bool)

@@ -1,4 +1,4 @@
-"""What there is to compile: each family with each column it takes, and the way from Kafka to rows."""
+"""What to compile: each family with each column type it accepts, and the path from Kafka to rows."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call that has kernels compiled: a function of a module, so that another process can run it."""
+    """A call that compiles kernels: a function of a module, so that another process can run it."""
 
     name: str
     call: Callable[..., object]
     arguments: tuple[Any, ...] = ()
 
     def run(self) -> None:
-        """Compile what this step does, or load it where it is compiled already."""
+        """Compile the kernels of this step, or load them if they are already compiled."""
         self.call(*self.arguments)
 
 
@@ -47,14 +47,14 @@ READING = "reading"
 
 
 def steps(names: Iterable[str] = ()) -> list[Step]:
-    """The steps of the families so named, or all there are, those that take long first.
+    """The steps of the families with these names, or all steps, the slowest first.
 
-    Raises `KeyError` naming the families there are.
+    Raises `KeyError` naming the available families.
 
     >>> [step.name for step in steps(["count", "reading"])]
     ['reading', 'count']
     """
-    chosen = [*names] or [*FAMILIES, READING]
+    chosen = [*names] or [*(name for name, line in FAMILIES.items() if line.installed), READING]
     listed = [
         Step(name, read) if name == READING else Step(name, exercise, (family(name).name,)) for name in chosen
     ]
@@ -62,11 +62,11 @@ def steps(names: Iterable[str] = ()) -> list[Step]:
 
 
 _LONGEST = {"kll_quantiles", "top_k", READING, "distinct_set", "distinct"}
-"""What should not be begun last, when other processes have nothing left to do."""
+"""Slow steps, which must not start last, when other processes have nothing left to do."""
 
 
 def exercise(name: str) -> None:
-    """Call everything of a family that compiles, with each kind of column it takes."""
+    """Call everything in a family that compiles, with each kind of column it accepts."""
     of = family(name)
     for column in COLUMNS.values():
         if accepts(of, column.type):
@@ -74,7 +74,7 @@ def exercise(name: str) -> None:
 
 
 def accepts(of: Family, kind: pa.DataType) -> bool:
-    """Whether a family takes a column of this type."""
+    """Whether a family accepts a column of this type."""
     try:
         of.of_column(kind)
     except TypeError:
@@ -83,7 +83,7 @@ def accepts(of: Family, kind: pa.DataType) -> bool:
 
 
 def exercise_with(of: Family, column: pa.Array) -> None:
-    """Updates of one group and of many, bytes, merges, answers."""
+    """Call updates of one group and of many, serialisation, merges, and answers."""
     params: dict[str, Any] = {**of.params, **of.of_column(column.type)}
     if "type" in params:
         params["type"] = column.type
@@ -97,19 +97,19 @@ def exercise_with(of: Family, column: pa.Array) -> None:
             groups.update(numbers, column, **{name: np.ones(len(column), np.int64)})
         images = groups.to_arrow()
         groups.merge(np.arange(n), images)
-        rolled_up = of.groups_class()(1, **params)  # many into one may have a kernel of its own
+        rolled_up = of.groups_class()(1, **params)  # merging many into one may use a separate kernel
         rolled_up.merge(np.zeros(8 * n, np.int64), pa.concat_arrays([images] * 8))
     if not of.exact:
         sketch: Any = of.sketch_class()(**params)
         for rows in (len(column), 3):
             sketch.update(column[:rows], **{name: values[:rows] for name, values in inputs.items()})
-        if not inputs:  # a batch of many values may have a kernel of its own
+        if not inputs:  # a batch of many values may use a separate kernel
             sketch.update(pa.concat_arrays([column] * 16))
         sketch.merge(sketch.copy()).answer()
 
 
 def read() -> None:
-    """From Kafka's batches to rows, and rows of several keys to windows and groups."""
+    """Read Kafka's batches into rows, and rows of several keys into windows and groups."""
     read_batches()
     value = json({"user": pl.String, "age": pl.Int64, "tags": pl.List(pl.String), "at": pl.String})
     posts = Stream.from_kafka("posts", value=value, time="at").group_by("user", "age").tumbling("1m")

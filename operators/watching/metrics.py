@@ -1,10 +1,10 @@
-"""A run's figures in Prometheus's form: names, units and labels by its conventions.
+"""A run's figures in Prometheus's form, with its conventions for names, units and labels.
 
-Counters of messages are the whole group's, so several processes of a group report the same: take ``max by
-(group)`` over them, not the sum. What is of one process alone says so in its help text.
+Counters of messages are for the whole group, so several processes of a group report the same: use ``max by
+(group)``, not the sum. Metrics of a single process say so in their help texts.
 
-Each input partition has three series, `PARTITIONS` of them at most, and a fourth while a transaction holds it
-back; totals are of all.
+Each input partition has three series, for at most `PARTITIONS` partitions, and a fourth while a transaction
+holds it back; totals cover all partitions.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .health import Health
 from .outlet_counts import counts_by_title
 
 PARTITIONS = 1_000
-"""Input partitions of a run that get series of their own."""
+"""The number of a run's input partitions that get series of their own."""
 
 Watched = Callable[[], tuple[Figures, Health]]
-"""Gives a run's figures and health now."""
+"""Returns a run's current figures and health."""
 
 
 class RunCollector(Collector):
@@ -58,7 +58,7 @@ _lock = threading.Lock()
 
 
 def watch(registry: CollectorRegistry, watched: Watched) -> Callable[[], None]:
-    """Let a registry show a run; gives what ends that. Any number of runs may share a registry."""
+    """Expose a run in a registry; returns a function that ends this. Several runs may share a registry."""
     with _lock:
         if registry not in _collectors:
             _collectors[registry] = RunCollector()
@@ -94,7 +94,7 @@ _OUTCOMES = ("counted", "filtered", "late", "dead_lettered")
 
 def _messages(runs: _Runs) -> Iterator[Metric]:
     read = _counter("messages_read", "Messages that the group has read.", ["group"])
-    outcomes = _counter("messages", "Messages of the group by what became of them.", ["group", "outcome"])
+    outcomes = _counter("messages", "Messages of the group by outcome.", ["group", "outcome"])
     for figures, _ in runs:
         read.add_metric([figures.group], figures.account.read)
         for outcome in _OUTCOMES:
@@ -161,7 +161,7 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
         "Input partitions of this process's workers.",
         lambda f, _: len(f.work.assigned),
     ),
-    "healthy": ("0 if the run failed, or stands still though messages wait.", lambda _, h: h.healthy),
+    "healthy": ("0 if the run failed, or makes no progress although messages wait.", lambda _, h: h.healthy),
     "ready": ("1 once every partition has a worker and the log was read to its end.", lambda _, h: h.ready),
 }
 
@@ -171,7 +171,7 @@ _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
         lambda f: f.account.skipped,
     ),
     "messages_missed": (
-        "Of the late messages of the group those that no topic of late ones gets.",
+        "Late messages of the group that reach no topic of late messages.",
         lambda f: f.missed,
     ),
     "messages_truncated": (
@@ -221,7 +221,7 @@ def _gauge(name: str, text: str, labels: list[str]) -> GaugeMetricFamily:
 
 def _outlets() -> Iterator[Metric]:
     labels = ["outlet", "result"]
-    counts = _counter("outlet_alerts", "Alerts of this process's outlets by what became of them.", labels)
+    counts = _counter("outlet_alerts", "Alerts of this process's outlets by outcome.", labels)
     pending = _gauge("outlet_pending_alerts", "Alerts that wait in an outlet.", labels[:1])
     for title, numbers in sorted(counts_by_title().items()):
         for result in ("sent", "failed", "silenced", "unmatched"):

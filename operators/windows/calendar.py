@@ -1,7 +1,7 @@
-"""Windows that begin where people's days do: by a zone's clock, by months, or so much later.
+"""Windows on a calendar: aligned to a zone's clock, to months, or by an offset.
 
-They have the names and the methods of those at multiples of their length since 1970 in UTC, which stay as
-they are. All that differs is where boundaries lie (`boundaries`).
+They have the names and methods of windows at multiples of their length since 1970 in UTC, which are separate
+classes. Only the boundaries differ (`boundaries`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _SET_BACK_US = _DAY_US
 class CalendarWindows(Paned):
     """Windows of `size` that begin every `every`; `size_us` and `every_us` are their mean lengths.
 
-    `offset` is how much later than at midnight of 1970-01-01 they begin (of a Monday, if they begin every so
-    many weeks in a zone; on the first of a month, if they are months); `zone` is whose midnight that is.
+    `offset` is how much later than at midnight of 1970-01-01 they begin (on a Monday, if their period is a
+    number of weeks in a zone; on the first of a month, if it is a number of months); `zone` sets the
+    midnight.
     """
 
     size: CalendarLength
@@ -52,7 +53,7 @@ class CalendarWindows(Paned):
     def at(
         cls, size: CalendarLength, every: CalendarLength, offset: CalendarLength, zone: str | None
     ) -> Self:
-        """The windows of two lengths. Raises `ValueError` for those that give no windows of the kind."""
+        """The windows with these lengths. Raises `ValueError` for lengths that the kind doesn't allow."""
         made = cls(size.mean_us, every.mean_us, size, every, offset, zone)
         made.check()
         return made
@@ -62,7 +63,7 @@ class CalendarWindows(Paned):
         count = self.size_us // self.pane_us
         if count > MOST_PANES:
             raise ValueError(
-                f"{self.kind}: windows of {self.size.text} would be made of {count:,} pieces of "
+                f"{self.kind}: windows of {self.size.text} would have {count:,} panes of "
                 f"{self._pane.text}; choose every= so that there are at most {MOST_PANES:,}"
             )
 
@@ -72,13 +73,13 @@ class CalendarWindows(Paned):
         return {"window": self.kind, "size": self.size.text, **every, **self._place()}
 
     def _place(self) -> dict[str, str]:
-        """Where they begin, as plain JSON; nothing for what isn't given."""
+        """Their alignment, as plain JSON; unset parts are omitted."""
         place = {} if self.offset == CalendarLength() else {"offset": self.offset.text}
         return place | ({} if self.zone is None else {"zone": self.zone})
 
     @property
     def text(self) -> str:
-        """What they are, in words."""
+        """A description of the windows."""
         return f"windows of {self.size.text}{self._place_text()}"
 
     def _place_text(self) -> str:
@@ -92,12 +93,12 @@ class CalendarWindows(Paned):
         return _TABLES[self.kind](self.size_us, self.every_us, 0, self)
 
     def _fixed_table(self) -> TableWindows:
-        """The windows in a table of those that only begin later than others."""
+        """The table's windows, if they differ from fixed windows only by an offset."""
         return regular_windows(self.size_us, self.every_us, self.offset.us)
 
     @property
     def _begin(self) -> CalendarLength:
-        """How often windows begin."""
+        """The period at which windows begin."""
         return self.every
 
     @property
@@ -107,7 +108,7 @@ class CalendarWindows(Paned):
 
     @property
     def pane_us(self) -> int:
-        """About how long a pane is."""
+        """The mean length of a pane."""
         return self._pane.mean_us
 
     @property
@@ -122,12 +123,12 @@ class CalendarWindows(Paned):
 
     @property
     def panes_of_windows(self) -> Boundaries:
-        """Where panes begin."""
+        """The boundaries of panes."""
         return _boundaries(self._begin, self._pane, self.offset, self.zone)
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """How many panes a window has, and after how many the next begins."""
+        """The number of panes in a window, and from one window's start to the next."""
         if self._pane.months:
             return self.size.months // self._pane.months, self.every.months // self._pane.months
         return self.size.us // self._pane.us, self.every.us // self._pane.us
@@ -143,7 +144,7 @@ class CalendarWindows(Paned):
         return panes.starts(panes.numbers(times_us))
 
     def _first_after(self, numbers: Any) -> Any:
-        """The number of the pane that begins as the first window ends that ends after these."""
+        """The number of the pane that begins at the first window's end after the starts of these panes."""
         size, every = self.lengths
         return numbers - (numbers - size) % every + every
 
@@ -188,7 +189,7 @@ class CalendarWindows(Paned):
         return self.end_by(latest) if latest >= self.first_end(time_us) else EARLIEST
 
     def end_by(self, time_us: int) -> int:
-        """The end of the last window that ends by then."""
+        """The end of the last window that ends by `time_us`."""
         panes, (size, every) = self.panes_of_windows, self.lengths
         number = panes.number(time_us)
         return panes.start(number - (number - size) % every)
@@ -196,7 +197,7 @@ class CalendarWindows(Paned):
 
 @dataclass(frozen=True, slots=True)
 class CalendarTumbling(CalendarWindows):
-    """Windows of one length on a calendar, side by side.
+    """Adjacent windows of one length on a calendar.
 
     >>> day = calendar_windows("tumbling", "1d", zone="Europe/Helsinki")
     >>> (day.first_end(1_774_735_200_000_000) - day.pane_start(1_774_735_200_000_000)) // 3_600_000_000
@@ -213,7 +214,7 @@ class CalendarTumbling(CalendarWindows):
 
 @dataclass(frozen=True, slots=True)
 class CalendarHopping(CalendarWindows):
-    """Windows of one length on a calendar that begin every so often, so that they overlap."""
+    """Overlapping windows of one length on a calendar, one beginning every `every`."""
 
     kind: ClassVar[str] = "hopping"
 
@@ -247,7 +248,7 @@ class CalendarHopping(CalendarWindows):
 
 @dataclass(frozen=True, slots=True)
 class CalendarCumulate(CalendarWindows):
-    """Windows that begin together on a calendar, and end a step after each other.
+    """Windows on a calendar with a common beginning and ends one step apart.
 
     >>> month = calendar_windows("cumulate", "1mo", "1d", zone="UTC")
     >>> first = 1_769_904_000_000_000  # 2026-02-01
@@ -271,7 +272,7 @@ class CalendarCumulate(CalendarWindows):
         if whole or (step.months and not size.months):
             steps = "1d, what divides it, or months that divide the window" if size.months else "a divisor"
             raise ValueError(
-                f"cumulate: windows of {size.text} can't be made of whole steps of {step.text}; choose an "
+                f"cumulate: windows of {size.text} aren't a multiple of the step {step.text}; choose an "
                 f"every= of {steps}"
             )
         CalendarWindows.check(self)
@@ -289,7 +290,7 @@ class CalendarCumulate(CalendarWindows):
 
     @property
     def windows(self) -> Boundaries:
-        """Where windows begin."""
+        """The boundaries of full windows."""
         return _boundaries(self.size, self.size, self.offset, self.zone)
 
     def starts_of(self, ends_us: np.ndarray) -> np.ndarray:
@@ -363,7 +364,7 @@ class CalendarTable(TableWindows):
 
 @dataclass(frozen=True, slots=True)
 class CalendarTumblingTable(CalendarTable):
-    """Windows on a calendar in a table, side by side."""
+    """Adjacent windows on a calendar in a table."""
 
     kind: ClassVar[str] = "tumbling"
     side_by_side: ClassVar[bool] = True
@@ -409,7 +410,7 @@ class CalendarCumulateTable(CalendarTable):
     kind: ClassVar[str] = "cumulate"
 
     def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
-        """See `TableWindows`: those of full length."""
+        """See `TableWindows`: the windows of full length."""
         mask = self._windows.last_ends(starts) == ends
         check_inside(self, starts[mask], ends[mask], larger)
         return mask
@@ -434,7 +435,7 @@ _CLASSES: dict[str, type[CalendarWindows]] = {
 def _boundaries(
     begin: CalendarLength, step: CalendarLength, offset: CalendarLength, zone: str | None
 ) -> Boundaries:
-    """Stretches of a length, of which windows begin with one every `begin`."""
+    """Intervals of one length, of which windows begin with one every `begin`."""
     offset = _normal(begin, offset)
     monday = zone is not None and not begin.months and begin.us % _WEEK_US == 0
     shift = CalendarLength(0 if not step.months else offset.months, offset.us + (_MONDAY_US if monday else 0))
@@ -442,7 +443,7 @@ def _boundaries(
 
 
 def _normal(begin: CalendarLength, offset: CalendarLength) -> CalendarLength:
-    """The same offset, of less than the length that windows begin after."""
+    """The equivalent offset that is shorter than the period at which windows begin."""
     if begin.months:
         return CalendarLength(offset.months % begin.months, offset.us)
     return CalendarLength(0, offset.us % begin.us)
@@ -491,16 +492,16 @@ def calendar_windows(
 
 
 def of_definition(kind: str, definition: Mapping[str, str]) -> CalendarWindows | None:
-    """The windows that a definition describes; None for those without a calendar.
+    """The windows that a definition describes; None for windows without a calendar.
 
-    Raises `KeyError` or `ValueError` if it doesn't describe any.
+    Raises `KeyError` or `ValueError` for an invalid definition.
     """
     given = (definition.get(name) for name in ("every", "offset", "zone"))
     return calendar_windows(kind, definition["size"], *given)
 
 
 def table_of_definition(kind: str, definition: Mapping[str, str]) -> TableWindows | None:
-    """The windows of a table that its metadata describes; None for those without a calendar."""
+    """The windows of a table according to its metadata; None for windows without a calendar."""
     if "zone" not in definition and not calendar_length(definition["size"]).months:
         return None
     windows = of_definition(kind, definition)

@@ -1,4 +1,4 @@
-"""Windows with fixed edges, which are made of whole panes."""
+"""Windows with fixed edges that consist of whole panes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .table import TableWindows
 from .window import EARLIEST
 
 MOST_PANES = 100_000
-"""The most panes that a window may have: each window that rows are part of costs the merger something."""
+"""The most panes that a window may have: the merger has work for each window that a row is in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paned:
     """Windows of one length that begin every `every_us` from 1970-01-01 00:00 UTC on.
 
-    A kind whose windows begin elsewhere has its own `pane_start`, `pane_starts`, `first_end`, `first_ends`,
-    `last_end` and `last_ends`, which must agree. One whose windows are of several lengths has its own
-    `start_of` too. On a calendar (`calendar`) `size_us` and `every_us` are mean lengths: ask the methods.
+    A kind whose windows begin elsewhere overrides `pane_start`, `pane_starts`, `first_end`, `first_ends`,
+    `last_end` and `last_ends`, which must agree. A kind with windows of several lengths also overrides
+    `start_of`. On a calendar (`calendar`) `size_us` and `every_us` are mean lengths: use the methods.
     """
 
     size_us: int
@@ -30,18 +30,18 @@ class Paned:
 
     kind: ClassVar[str]
     step: ClassVar[str] = "every"
-    """What definitions call `every_us`."""
+    """The name of `every_us` in definitions."""
     of_panes: ClassVar[bool] = False
     by_group: ClassVar[bool] = False
     of_time: ClassVar[bool] = True
     by: ClassVar[tuple[str, ...] | None] = None
     calendar: ClassVar[bool] = False
-    """Whether windows are on a calendar, so that their lengths are mean ones."""
+    """Whether windows are on a calendar, so that their lengths are means."""
     added_keys: ClassVar[Mapping[str, pa.DataType]] = {}
 
     @classmethod
     def of(cls, size: Duration, step: Duration) -> Self:
-        """The windows of two lengths. Raises `ValueError` for lengths that give no windows of the kind."""
+        """The windows with these lengths. Raises `ValueError` for lengths that the kind doesn't allow."""
         raise NotImplementedError
 
     def definition(self) -> dict[str, str]:
@@ -60,7 +60,7 @@ class Paned:
 
     @property
     def text(self) -> str:
-        """What they are, in words."""
+        """A description of the windows."""
         return f"windows of {duration_text(self.size_us)}"
 
     @property
@@ -74,26 +74,26 @@ class Paned:
         return self.last_end(0)
 
     def key_of(self, end_us: int) -> int:
-        """What tells the window that ends then from others: its start, if each is one pane."""
+        """The identity of the window that ends at `end_us`: its start, if each window is one pane."""
         return end_us - self.size_us
 
     def block_of(self, start_us: int) -> tuple[int, int]:
-        """The start and the end of the block, of a window's length, that a window begins in."""
+        """The start and the end of the block, as long as a window, in which a window begins."""
         block = start_us - start_us % self.size_us
         return block, block + self.size_us
 
     @property
     def pane_us(self) -> int:
-        """The length of a pane: each lies wholly inside a window or wholly outside it."""
+        """The length of a pane: each lies entirely inside a window or entirely outside it."""
         return math.gcd(self.size_us, self.every_us)
 
     @property
     def begin_every_us(self) -> int:
-        """How often windows begin; where that is their length, those that hold a time begin together."""
+        """How often windows begin; equal to their length if windows with a common time begin together."""
         return self.every_us
 
     def pane_start(self, time_us: int) -> int:
-        """The start of the pane that holds a time."""
+        """The start of the pane that contains a time."""
         return time_us - time_us % self.pane_us
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Paned:
         return times_us - times_us % np.int64(self.pane_us)
 
     def panes(self, first_us: int, last_us: int) -> range | None:
-        """The starts of all panes from one to another; None of a kind that has its own `pane_start`.
+        """The starts of all panes from one to another; None for a kind that overrides `pane_start`.
 
         >>> list(Paned(60, 60).panes(0, 120))
         [0, 60, 120]
@@ -111,7 +111,7 @@ class Paned:
         return range(first_us, last_us + 1, self.pane_us)
 
     def start_of(self, end_us: int) -> int:
-        """The start of the window that ends then."""
+        """The start of the window that ends at `end_us`."""
         return end_us - self.size_us
 
     def first_end(self, time_us: int) -> int:
@@ -124,11 +124,11 @@ class Paned:
         return times_us - (times_us - size) % every + every
 
     def whole_until(self, time_us: int) -> int:
-        """A row of this time is in all of its windows if its partition's watermark was below this."""
+        """A row of this time counts in all its windows if its partition's watermark was below the result."""
         return self.first_end(time_us)
 
     def last_end(self, time_us: int) -> int:
-        """The end of the last window that holds a time: a row matters until then."""
+        """The end of the last window that contains a time: a row counts until then."""
         return time_us - time_us % self.begin_every_us + self.size_us
 
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:
@@ -136,11 +136,11 @@ class Paned:
         return times_us - times_us % np.int64(self.begin_every_us) + np.int64(self.size_us)
 
     def pane_over(self, pane_us: int) -> int:
-        """When no row of the pane that begins there matters any more."""
+        """The time after which no row of the pane that begins at `pane_us` counts."""
         return self.last_end(pane_us)
 
     def ended_by(self, time_us: int, reached_us: int) -> int:
-        """The end of the last window with this time that ends at or before another; `EARLIEST` if none does.
+        """The end of the last window with this time that ends by `reached_us`; `EARLIEST` if none does.
 
         >>> Paned(3_000_000, 1_000_000).ended_by(5_000_000, 7_500_000)
         7000000
@@ -149,7 +149,7 @@ class Paned:
         return latest - (latest - first) % self.every_us if latest >= first else EARLIEST
 
     def ends_of(self, pane_us: int) -> Iterator[int]:
-        """The ends of all windows that hold a pane, earliest first."""
+        """The ends of all windows that contain a pane, earliest first."""
         end, last = self.first_end(pane_us), self.last_end(pane_us)
         while end <= last:
             yield end
@@ -157,19 +157,19 @@ class Paned:
 
 
 def check_steps(window: Paned, a_step: str) -> None:
-    """Raise `ValueError` for windows that no whole number of steps makes up; `a_step` is what to choose."""
+    """Raise `ValueError` unless windows consist of whole steps; `a_step` says what to choose."""
     if window.size_us % window.every_us:
         raise ValueError(
-            f"{window.kind}: windows of {duration_text(window.size_us)} can't be made of whole steps of "
+            f"{window.kind}: windows of {duration_text(window.size_us)} aren't a multiple of the step "
             f"{duration_text(window.every_us)}; choose {a_step} that divides the length"
         )
 
 
 def check_panes(window: Paned, option: str) -> None:
-    """Raise `ValueError` for windows of too many panes; `option` is what makes them fewer."""
+    """Raise `ValueError` for windows of too many panes; `option` is the option that reduces them."""
     count = window.size_us // window.pane_us
     if count > MOST_PANES:
         raise ValueError(
-            f"{window.kind}: windows of {duration_text(window.size_us)} would be made of {count:,} pieces of "
+            f"{window.kind}: windows of {duration_text(window.size_us)} would have {count:,} panes of "
             f"{duration_text(window.pane_us)}; choose {option} so that there are at most {MOST_PANES:,}"
         )

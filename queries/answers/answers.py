@@ -1,4 +1,4 @@
-"""Answers to questions about a table: each number with its bounds, and what all of it stands on."""
+"""Answers to questions about a table: numbers with their bounds, and what the answer is based on."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ MOST_WINDOWS = 100_000
 MOST_ROWS = 10_000_000
 MOST_ANSWERS = 100_000
 MOST_FIRST = 100
-"""Up to so many rows in an order, only their own groups are merged in full."""
+"""For up to so many ordered rows, only their own groups are merged in full."""
 
 
 _REPEATED = {"quantiles": "ranks", "cdf": "values", "frequency": "items", "membership": "items"}
-"""By what each group of a kind's answer has several rows."""
+"""The parameter for which each group of an answer has several rows, by kind of question."""
 
 
 class TooMuch(StreamgaugeError, ValueError):
-    """A question that would take more than a server gives; the message says what to ask less of."""
+    """A question that exceeds a server's limits; the message says what to reduce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one question may take: windows and rows of sketches that are merged, and rows of the answer."""
+    """The limits of one question: windows and rows of sketches to merge, and rows of the answer."""
 
     windows: int = MOST_WINDOWS
     rows: int = MOST_ROWS
@@ -50,14 +50,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of an answer, and what they stand on.
+    """The rows of an answer, and what they are based on.
 
-    `since` and `until` are the edges of the windows that were merged, and `windows` how many there were: None
-    and 0 without any, as of a table without windows; `open` says that some of them still fill, `final` that
-    none of what was requested can change any more. `watermark` is the time up to which windows are final.
-    `missing` says what the server doesn't have of what was requested, `stale` since when and why it doesn't
-    follow the log, if it doesn't, and `lag` how many messages of the log it has not read yet. `bounds` are of
-    a query in SQL: by column, a list of ``[lower, upper]`` for each row; other answers have bounds in rows.
+    `since` and `until` are the edges of the merged windows, and `windows` is their number: None and 0 if
+    there are none, as for a table without windows. `open` means that some of them are still filling, `final`
+    that nothing in the answer can change any more. `watermark` is the time up to which windows are final.
+    `missing` names the requested windows that the server doesn't have, `stale` says since when and why it
+    doesn't follow the log, if it doesn't, and `lag` is the number of unread messages in the log. `bounds` are
+    for a query in SQL: by column, a list of ``[lower, upper]`` for each row; other answers have bounds in
+    their rows.
     """
 
     table: str
@@ -75,7 +76,7 @@ class Answer:
     bounds: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
     def about(self) -> dict[str, Any]:
-        """All but the rows, as plain JSON."""
+        """Everything except the rows, as plain JSON."""
         return {
             "table": self.table,
             "question": self.question,
@@ -92,7 +93,7 @@ class Answer:
 
     @classmethod
     def of(cls, about: Mapping[str, Any], rows: pl.DataFrame) -> Answer:
-        """The answer that `about` describes, with its rows."""
+        """The answer described by `about`, with its rows."""
         return cls(
             about["table"],
             about["question"],
@@ -116,10 +117,10 @@ def answer(
     limits: Limits = Limits(),
     deadline: Deadline = Deadline(),  # noqa: B008
 ) -> Answer:
-    """The answer of a table at one moment.
+    """The answer from a table at one moment.
 
-    Raises `BadQuestion` for what the table can't answer, `TooMuch` beyond the limits, `SketchError` for
-    windows that can't be merged so, and `OutOfTime`.
+    Raises `BadQuestion` for a question that the table can't answer, `TooMuch` beyond the limits,
+    `SketchError` for windows that can't be merged this way, and `OutOfTime`.
     """
     keys = keys_of(view.schema)
     by = tuple(keys) if question.by is None else question.by
@@ -185,13 +186,13 @@ def answer(
 
 
 def is_timeless(view: TableView) -> bool:
-    """Whether a table has no windows, so that there are none to choose, to show or to miss."""
+    """Whether a table has no windows that could be selected, shown or missing."""
     windows = declared_windows(view.schema)
     return windows is not None and windows.all_time
 
 
 def _check_times(view: TableView, question: Question) -> None:
-    """Raise `BadQuestion` for windows that a table without any is asked for."""
+    """Raise `BadQuestion` if windows are requested from a table without windows."""
     spans = [question.where, *([] if question.other_where is None else [question.other_where])]
     if any(one is not None for where in spans for one in (where.since, where.until, where.last)):
         raise BadQuestion(
@@ -202,12 +203,12 @@ def _check_times(view: TableView, question: Question) -> None:
 
 
 def standing(view: TableView) -> dict[str, Any]:
-    """How far a table is and what is missing of it, as an answer about all of it says it."""
+    """A table's progress and its missing windows, for an answer that covers all of it."""
     return answer_about(view, "", pl.DataFrame(), list(view.windows), (EARLIEST, None)).about()
 
 
 def _chosen(view: TableView, where: WindowSelection) -> tuple[list[ServedWindow], tuple[int, int | None]]:
-    """The requested windows, and the requested span: from EARLIEST where all are wanted."""
+    """The requested windows, and the requested span, which begins at EARLIEST if all are requested."""
     since, until = where.since, where.until
     windows = [window for window in view.windows if where.open or not window.open]
     if where.last is not None and windows:
@@ -225,18 +226,18 @@ def check_limits(windows: list[ServedWindow], limits: Limits) -> None:
     if count > limits.windows:
         raise TooMuch(
             f"this needs {count:,} windows, and at most {limits.windows:,} are merged for one question; "
-            "ask for a shorter span, with from= and to= or last="
+            "ask for a shorter span, with from= and to= or last=, in SQL WHERE window_start >= …"
         )
     rows = sum(window.rows for window in windows)
     if rows > limits.rows:
         raise TooMuch(
             f"this needs {rows:,} windows and groups, and at most {limits.rows:,} are merged for one "
-            "question; ask for a shorter span, with from= and to= or last="
+            "question; ask for a shorter span, with from= and to= or last=, in SQL WHERE window_start >= …"
         )
 
 
 def too_many(rows: int, limits: Limits) -> TooMuch:
-    """The error of an answer of so many rows."""
+    """The error for an answer with so many rows."""
     return TooMuch(
         f"the answer has {rows:,} rows, and one has at most {limits.answers:,}; ask for fewer with limit=, "
         "by=, key.NAME= or a shorter span"
@@ -250,7 +251,7 @@ def answer_about(
     chosen: list[ServedWindow],
     span: tuple[int, int | None],
 ) -> Answer:
-    """An answer of a kind of question, with what it stands on: the windows, and the span that was wanted."""
+    """An answer with what it is based on: the windows, and the requested span."""
     since, until = span
     end = max((window.end for window in chosen), default=None)
     last_end = until if until is not None else end
@@ -289,7 +290,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _moment(time_us: int | None) -> datetime | None:
-    """A time; None for those that are no real ones, before and after all."""
+    """A time; None for the values that stand before and after all times."""
     try:
         return None if time_us is None else _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:

@@ -1,6 +1,6 @@
-"""A question to a table, read from parameters: those of a URL, of a JSON body and of a command line alike.
+"""A question about a table, parsed from the parameters of a URL, a JSON body or a command line.
 
-Values are texts, or what JSON has. `PARAMETERS` says which there are; the OpenAPI document is made of it.
+Values are strings, or JSON values. `PARAMETERS` lists the parameters; the OpenAPI document is built from it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...operators.table.merge import larger_windows
 from ...operators.table.stored import moment
 from ...operators.windows.durations import CalendarLength, calendar_length
 from ...sketches.core.errors import StreamgaugeError
-from ...sketches.core.item_kinds import from_text
+from ...sketches.core.values.item_kinds import from_text
 
 
 class BadQuestion(StreamgaugeError, ValueError):
@@ -25,7 +25,7 @@ class BadQuestion(StreamgaugeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: what its values are and mean, and which questions have it; without any, all."""
+    """One parameter: its values and their meaning, and the questions that have it (all if empty)."""
 
     type: str
     help: str
@@ -41,34 +41,34 @@ KINDS = {
     "cdf": "The share of values that are at most x, with bounds.",
     "frequency": "How often an item occurred, with bounds.",
     "membership": "Whether an item occurred.",
-    "sample": "Values that stand for all.",
+    "sample": "A sample of the values.",
     "sets": "Union, intersection, difference and Jaccard index of two sets, with bounds.",
 }
 """The kinds of questions."""
 
 MOST_VALUES = 1_000
-"""A parameter may be given so often, such as ranks; the work of a question grows with each."""
+"""How often a parameter may be repeated, such as ranks; the work for a question grows with each."""
 MOST_KEYS = 10_000
-"""So many values of a key may be wanted."""
+"""The most values of a key that may be requested."""
 MOST_ITEMS = 100_000
-"""The largest k, as an answer has at most so many rows."""
+"""The largest k, because an answer has at most this many rows."""
 MOST_ROWS = 2**31 - 1
 """The largest limit."""
 LONGEST_US = 365_000 * 86_400_000_000
-"""The longest span or window, a thousand years: the times of longer ones can't be written."""
+"""The longest span or window, a thousand years: longer ones exceed the range of times."""
 
 _COLUMN = tuple(kind for kind in KINDS if kind != "rows")
 _ITEM = ("frequency", "membership")
 
 PARAMETERS = {
-    "column": Parameter("text", "The column to query; needed where several could be meant.", _COLUMN),
-    "columns": Parameter("text", "The columns to answer; all unless named.", ("rows",), many=True),
+    "column": Parameter("text", "The column to query; required if several could answer.", _COLUMN),
+    "columns": Parameter("text", "The columns to answer; all by default.", ("rows",), many=True),
     "from": Parameter("time", "Windows that start here or later, such as 2026-06-01T12:00 (UTC)."),
     "to": Parameter("time", "Windows that end here or earlier."),
     "last": Parameter(
         "length",
-        "Windows within this length up to the end of the newest one, such as 1h or 7d; days and months are "
-        "those of the table's zone.",
+        "Windows within this length up to the end of the newest one, such as 1h or 7d; days and months "
+        "follow the table's zone.",
     ),
     "open": Parameter("yes or no", "Whether windows that are still open count; they do by default."),
     "every": Parameter(
@@ -77,44 +77,44 @@ PARAMETERS = {
     ),
     "zone": Parameter(
         "text",
-        "The zone by whose clock those of every= begin, such as Europe/Helsinki; the table's own, or UTC.",
+        "Time zone of the windows of every=, such as Europe/Helsinki; default: the table's own, or UTC.",
     ),
-    "offset": Parameter("length", "How much later those of every= begin, such as 6h or -1h."),
+    "offset": Parameter("length", "Shift of the windows of every=, such as 6h or -1h."),
     "by": Parameter("text", 'Keep this key, and merge the others; "none" merges all.', many=True),
-    "null": Parameter("text", "Of this key, take the groups that have none.", many=True),
-    "k": Parameter("number", "How many items, 10 by default.", ("top-k",)),
+    "null": Parameter("text", "Select the groups without this key.", many=True),
+    "k": Parameter("number", "The number of items, 10 by default.", ("top-k",)),
     "q": Parameter("number", "A rank from 0 to 1; 0.5, 0.9 and 0.99 by default.", ("quantiles",), many=True),
     "x": Parameter("number", "A value.", ("cdf",), many=True),
     "item": Parameter(
         "text",
-        "An item: a number, a text or an ISO 8601 time, as the column's values are; others are refused.",
+        "An item of the column's type: a number, a text or an ISO 8601 time; others are refused.",
         _ITEM,
         many=True,
     ),
     "as": Parameter(
         "text",
-        "What items that look like numbers are, where the column doesn't know: text, whole or number "
+        "The type of items that look like numbers, if the column doesn't record it: text, whole or number "
         "(floating point).",
         _ITEM,
     ),
-    "order": Parameter("text", "The column to order rows by, biggest first if it begins with -.", ("rows",)),
-    "limit": Parameter("number", "How many rows, after ordering.", ("rows",)),
-    "other": Parameter("text", "The column of the other set, the same unless named.", ("sets",)),
-    "other-from": Parameter("time", "The span of the other set, that of the first by default.", ("sets",)),
-    "other-to": Parameter("time", "Where the span of the other set ends.", ("sets",)),
-    "other-null": Parameter("text", "As null, of the other set.", ("sets",), many=True),
+    "order": Parameter("text", "The column to order rows by, largest first if it begins with -.", ("rows",)),
+    "limit": Parameter("number", "The number of rows, after ordering.", ("rows",)),
+    "other": Parameter("text", "The column of the other set, by default the same.", ("sets",)),
+    "other-from": Parameter("time", "Span of the other set; default: the span of the first.", ("sets",)),
+    "other-to": Parameter("time", "End of the other set's span.", ("sets",)),
+    "other-null": Parameter("text", "Like null, for the other set.", ("sets",), many=True),
 }
-"""All parameters; beside them ``key.NAME=VALUE``, and ``other-key.NAME=VALUE`` of the other of two sets."""
+"""All parameters; in addition ``key.NAME=VALUE``, and ``other-key.NAME=VALUE`` for the other of two sets."""
 
 _KEY, _OTHER_KEY = "key.", "other-key."
 
 
 class Written(str):
-    """An item as it was written; the column decides what it is."""
+    """An item as text; the column decides its type."""
 
 
 class Rollup(NamedTuple):
-    """Windows to merge into: their length, how much later they begin, and whose clock they begin by."""
+    """Windows to merge into: their length, their offset, and the zone whose clock they begin by."""
 
     every: str
     offset: str | None = None
@@ -123,7 +123,7 @@ class Rollup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowSelection:
-    """Which windows and groups: times in int64 microseconds, and the wanted values of keys, as given."""
+    """The selected windows and groups: times in int64 microseconds, and values of keys as given."""
 
     since: int | None = None
     until: int | None = None
@@ -134,9 +134,9 @@ class WindowSelection:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its kind, of which windows and groups, merged how, and the query of the merged.
+    """One question: its kind, the selected windows and groups, how they are merged, and the query.
 
-    `every` is ``"window"`` (as the windows are), ``"span"`` (all in one), or larger windows.
+    `every` is ``"window"`` (windows unchanged), ``"span"`` (all in one), or larger windows.
     """
 
     kind: str
@@ -156,7 +156,7 @@ class Question:
 
 
 def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
-    """The question that these parameters ask. Raises `BadQuestion`.
+    """The question with these parameters. Raises `BadQuestion`.
 
     >>> question("top-k", {"last": ["1h"], "k": ["3"], "key.lang": ["en"]}).where.keys
     (('lang', ('en',)),)
@@ -229,7 +229,7 @@ def _check_lengths(given: Mapping[str, Sequence[Any]]) -> None:
 
 
 class _Parameters:
-    """The given parameters one by one, each as what it must be."""
+    """Parses and validates parameters one by one."""
 
     def __init__(self, given: Mapping[str, Sequence[Any]]) -> None:
         self._given = given
@@ -341,16 +341,16 @@ def _length(text: str, name: str) -> CalendarLength | None:
 
 
 def _short(value: Any) -> str:
-    """A value as an error shows it, of whatever size it came."""
+    """A value for an error message, shortened if it is large."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no numbers of more than some thousand digits
+    except ValueError:  # Python refuses to print numbers with thousands of digits
         text = "a number of too many digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _item(value: Any, kind: str) -> Any:
-    """An item as what it is said to be; a text without a stated type is `Written`."""
+    """An item in its stated type; text without a stated type is `Written`."""
     if kind not in ("", "text", "whole", "number"):
         raise BadQuestion(f"as must be text, whole or number, got {kind}")
     if not isinstance(value, str):
@@ -368,9 +368,9 @@ def _item(value: Any, kind: str) -> Any:
 
 
 def item_of(item: Any, item_kind: str | None, family: str) -> Any:
-    """An item as values of this kind are (`sketches.core.item_kinds`), None: of one that isn't known.
+    """An item as a value of this kind (`sketches.core.values.item_kinds`); None if the kind is unknown.
 
-    Raises `BadQuestion` for a text that may be a number as well, and `SketchError` for one that is no value
+    Raises `BadQuestion` for text that may also be a number, and `SketchError` for an item that is not a value
     of the kind.
 
     >>> item_of(Written("5"), "long", "bloom"), item_of(Written("5"), "string", "bloom"), item_of(5, None, "")

@@ -1,6 +1,6 @@
-"""What merged sketches answer, by the kind of question: one row an item, a rank or a group.
+"""Answers of merged sketches, by kind of question: one row per item, rank or group.
 
-A kind queries any family that can answer it, by the methods of its sketches.
+A kind can query any family whose sketches have its methods.
 """
 
 from __future__ import annotations
@@ -35,18 +35,23 @@ class QuestionKind:
 
     def fits(self, aggregate: Aggregate) -> bool:
         """Whether an aggregate's sketches can answer it."""
-        return aggregate.name in aggregates_of_kind(self)
+        return self.fits_family(aggregate.name)
+
+    def fits_family(self, name: str) -> bool:
+        """Whether the sketches of a family can answer it."""
+        if self.families:
+            return name in self.families
+        line = FAMILIES[name]
+        return (
+            not line.exact
+            and line.installed
+            and all(hasattr(line.sketch_class(), method) for method in self.methods)
+        )
 
 
 def aggregates_of_kind(kind: QuestionKind) -> list[str]:
-    """The aggregates that can answer it."""
-    if kind.families:
-        return list(kind.families)
-    names = []
-    for name, line in FAMILIES.items():
-        if not line.exact and all(hasattr(line.sketch_class(), method) for method in kind.methods):
-            names.append(name)
-    return names
+    """The aggregates that can answer it; stored families only if their extra is installed."""
+    return [name for name, line in FAMILIES.items() if line.installed and kind.fits_family(name)]
 
 
 def column_of(view: TableView, name: str, kind: str) -> str:
@@ -69,7 +74,7 @@ def column_of(view: TableView, name: str, kind: str) -> str:
 
 
 def kind_named(kind: str) -> QuestionKind:
-    """The kind of question of that name."""
+    """The kind of question with this name."""
     return QUESTION_KINDS[kind]
 
 
@@ -126,7 +131,7 @@ def _membership(
     table: pa.Table, column: str, aggregate: Aggregate, question: Question, deadline: Deadline
 ) -> Any:
     def rows(sketch: Any) -> list[tuple[Any, ...]]:
-        # An item that is there is always found; another one is found with this probability.
+        # An item that occurred is always found; any other item is found with this probability.
         items = ((item, _value(item, sketch)) for item in question.items)
         return [(_shown(item, value), value in sketch, sketch.rate) for item, value in items]
 
@@ -134,7 +139,7 @@ def _membership(
 
 
 def _value(item: Any, sketch: Any) -> Any:
-    """An item as the sketch's values are."""
+    """An item in the form of the sketch's values."""
     kind = getattr(sketch, "kind", sketch.item_kind)
     return item_of(item, kind if kind is None else str(kind), sketch.family)
 
@@ -148,7 +153,7 @@ def _sample(
     table: pa.Table, column: str, aggregate: Aggregate, question: Question, deadline: Deadline
 ) -> Any:
     if not table.num_rows:
-        return _groups(table)  # without an answer nothing says which fields it has
+        return _groups(table)  # without an answer, its fields are unknown
     series = pl.Series(column, answers(aggregate, table.column(column)))
     return _groups(table).with_columns(series).unnest(column)
 
@@ -166,7 +171,7 @@ def _sets(tables: Sequence[pa.Table], one: str, other: str, by: Sequence[str], a
         )
         for name in measures
     ]
-    # In the order of the groups, each group's measures together.
+    # In the order of the groups, with each group's measures together.
     whole = pl.concat(long).sort("__at", maintain_order=True).drop("__at")
     return whole.unnest("answer")
 
@@ -179,7 +184,7 @@ def _long(
     names: tuple[str, ...],
     deadline: Deadline,
 ) -> pl.DataFrame:
-    """Rows of each group's sketch, below each other, beside the group's window and keys."""
+    """Rows for each group's sketch, one below the other, beside the group's window and keys."""
     images = table.column(column)
     groups = aggregate.groups(table.num_rows)
     groups.merge(

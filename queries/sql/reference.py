@@ -1,4 +1,4 @@
-"""The reference of functions, from the registries themselves; each value beside an example is computed.
+"""The reference of functions, from the registries themselves; the value of each example is computed.
 
 ``python -m streamgauge.queries.sql.reference`` writes docs/sql_functions.md.
 """
@@ -68,6 +68,7 @@ EXAMPLES: Mapping[str, str] = {
     "POWER": "POWER(2, 10)",
     "COALESCE": "COALESCE(NULL, 3, 4)",
     "IFNULL": "IFNULL(NULL, 3)",
+    "AS_VALUE": "AS_VALUE(3)",
     "NULLIF": "NULLIF(3, 3)",
     "IF": "IF(1 > 2, 'x', 'y')",
     "GREATEST": "GREATEST(1, NULL, 3)",
@@ -125,6 +126,10 @@ EXAMPLES: Mapping[str, str] = {
     "ARRAY_MIN": "ARRAY_MIN(ARRAY[2, 1])",
     "ARRAY_SORT": "ARRAY_SORT(ARRAY[2, NULL, 1])",
     "ARRAY_REVERSE": "ARRAY_REVERSE(ARRAY[2, 1])",
+    "MAP_KEYS": "MAP_KEYS(MAP('a' := 1, 'b' := 2))",
+    "MAP_VALUES": "MAP_VALUES(MAP('a' := 1, 'b' := 2))",
+    "MAP_ENTRIES": "MAP_ENTRIES(MAP('a' := 1))",
+    "MAP_CONTAINS_KEY": "MAP_CONTAINS_KEY(MAP('a' := 1), 'a')",
     "ARRAY_JOIN": "ARRAY_JOIN(ARRAY[2, NULL, 1], '-')",
     "ARRAY_CONCAT": "ARRAY_CONCAT(ARRAY[1], ARRAY[1, 2])",
     "ARRAY_UNION": "ARRAY_UNION(ARRAY[1], ARRAY[1, 2])",
@@ -204,7 +209,7 @@ def _aggregates() -> list[str]:
     ]
     for name in sorted(FAMILIES):
         if name == "distinct":
-            continue  # a word of SQL: APPROX_COUNT_DISTINCT is its name
+            continue  # a keyword of SQL: its function is APPROX_COUNT_DISTINCT
         lines.append(f"| `{_call_of(name)}` | {_summary_of(name)} |")
     lines += [
         "",
@@ -216,7 +221,7 @@ def _aggregates() -> list[str]:
 
 
 def _other_names() -> dict[str, list[str]]:
-    """Names of other systems, by what they are here."""
+    """Names in other systems, by the names here."""
     result: dict[str, list[str]] = {}
     for name in NAMES:
         ranked = "PERCENTILE" in name or "QUANTILE" in name
@@ -273,7 +278,7 @@ def _scalars() -> list[str]:
 
 
 def _of_others() -> list[str]:
-    """The functions of ksqlDB and Flink: which are here, and what to write in place of the others."""
+    """The functions of ksqlDB and Flink: which are supported, and what to write in place of the others."""
     lines = ["", "## The functions of ksqlDB and Flink", ""]
     known = {*FUNCTIONS, *function_names(), *EXPLODE}
     names = dict.fromkeys([*KSQLDB.split(), *FLINK.split()])

@@ -1,7 +1,7 @@
-"""One table followed live: deltas in, a view of all its windows out, open ones included.
+"""A table followed live: folds in deltas, and returns views of all its windows, open ones included.
 
-It folds as the merging worker does (`consumer.merge.merger`), so that its answers are those of the run's own
-tables. Threads may share it.
+It folds like the merging worker (`consumer.merge.merger`), so its answers equal those of the run's own
+tables. It is thread-safe.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAY_US = 86_400_000_000
 
 @dataclass(frozen=True)
 class KnownTable:
-    """What a table knows at one moment: where each partition of its log goes on, closed windows, gaps."""
+    """A table's state at one moment: the next offset of each partition of its log, closed windows, gaps."""
 
     places: Mapping[int, Place]
     windows: tuple[ServedWindow, ...]
@@ -39,9 +39,9 @@ class KnownTable:
 
 
 class LiveTable:
-    """The windows of a group's table, as far as its log was given to `merge_message`.
+    """The windows of a group's table, as far as its log was passed to `merge_message`.
 
-    Before `begin` has said which stream it is of, asking it raises `NotReady`.
+    Querying it raises `NotReady` until `begin` has been called with its stream.
     """
 
     def __init__(self, name: str, keep_us: int = DAY_US, most_bytes: int = MOST_BYTES) -> None:
@@ -68,11 +68,11 @@ class LiveTable:
 
     @property
     def stream(self) -> DescribedStream | None:
-        """The stream that it is of, once that is known."""
+        """Its stream, once known."""
         return self._stream
 
     def waiting(self, what: str) -> None:
-        """Say what stands in the way while nothing is known of the table."""
+        """Set the reason why nothing is known of the table yet."""
         self._waiting = what
 
     def begin(
@@ -83,11 +83,12 @@ class LiveTable:
         known_us: Mapping[int, int],
         delivery: DeliveryName = "exactly_once",
     ) -> None:
-        """Begin, or go on, with a merger for each partition of the log at its place (None: its beginning).
+        """Begin, or continue, with a merger for each partition of the log at its offset (None: its
+        beginning).
 
-        `inputs` are the input partitions: no window closes before a delta of each has come. Windows that were
-        emitted and deleted before a place are missing here, but for those that end by `known_us`. `delivery`
-        is that of the run.
+        `inputs` are the input partitions: no window closes before a delta of each has arrived. Windows that
+        were emitted and deleted before an offset are missing here, except those that end by `known_us`.
+        `delivery` is that of the run.
         """
         with self._lock:
             self._stream, self._schema = stream, schema_of(stream)
@@ -96,7 +97,7 @@ class LiveTable:
                 if place is not None:
                     offset, state = place
                     known, emitted = read_state(state)
-                    # Those that were handed over for now are whole in the log, and are wanted here.
+                    # Provisionally emitted windows are complete in the log, and are needed here.
                     merger.restore(offset, state_json(known, EmittedWindows(emitted.until_us)))
                     since = known_us.get(partition, EARLIEST)
                     if emitted.until_us > since:
@@ -108,18 +109,18 @@ class LiveTable:
             self._changed()
 
     def forget(self) -> None:
-        """Forget all, to begin again with another log."""
+        """Forget everything, to begin with another log."""
         with self._lock:
             self._forget()
             self._changed()
 
     def merge_message(self, partition: int, offset: int, value: bytes | None, headers: Any) -> None:
-        """Take in a message of the log. Raises `DeltaError` for one that is damaged or out of order."""
+        """Fold in a message of the log. Raises `DeltaError` if it is damaged or out of order."""
         merger = self._mergers[partition]
         with self._lock:
             if merge_message(merger, self._gathers[partition], offset, value, headers) is None:
                 return
-            # Those that silence alone has closed may get more rows: they stay open here.
+            # Windows that only silence has closed may get more rows: they stay open here.
             while (groups := merger.due()) is not None and merger.final:
                 self._kept.add_table(partition, groups.table)
                 merger.mark_emitted()
@@ -127,14 +128,14 @@ class LiveTable:
             self._changed()
 
     def add_closed(self, windows: Iterable[ServedWindow]) -> None:
-        """Take in closed windows from elsewhere than the log of deltas."""
+        """Add closed windows from elsewhere than the log of deltas."""
         with self._lock:
             for window in windows:
                 self._kept.add(window)
             self._changed()
 
     def update_lag(self, lag: int | None, stale: Stale | None = None) -> None:
-        """Say how many messages wait in the log, and whether it is followed; `lag` 0 makes it ready."""
+        """Set the number of unread messages in the log, and whether it is followed; 0 makes it ready."""
         with self._lock:
             ready = self._ready or lag == 0
             if (lag, stale, ready) != (self._lag, self._stale, self._ready):
@@ -145,14 +146,14 @@ class LiveTable:
                     self._changed()
 
     def known(self) -> KnownTable:
-        """All of it that can be kept for a later server: consistent with itself."""
+        """A consistent copy of everything that can be stored for a later server."""
         with self._lock:
             places = {partition: merger.restore_point() for partition, merger in self._mergers.items()}
             gaps = {partition: tuple(gaps) for partition, gaps in self._gaps.items()}
             return KnownTable(places, tuple(self._kept), gaps)
 
     def wanting(self) -> dict[int, tuple[int, int]]:
-        """Of each partition that misses windows: after which end, and up to which, they are wanted."""
+        """The spans of missing windows, by partition: after which end, and up to which, they are needed."""
         with self._lock:
             spans = {}
             for partition, gaps in self._gaps.items():
@@ -163,7 +164,7 @@ class LiveTable:
             return spans
 
     def backfill(self, partition: int, table: pa.Table) -> None:
-        """Take in closed windows that the log has no more; what is missing ends with the first of them."""
+        """Add closed windows that the log no longer has; the missing span ends with the first of them."""
         with self._lock:
             for window in windows_of(partition, table):
                 self._kept.add(window)
@@ -175,13 +176,13 @@ class LiveTable:
             self._changed()
 
     def add_gaps(self, gaps: Mapping[int, Iterable[Gap]]) -> None:
-        """Note gaps that were known before."""
+        """Add gaps that were known before."""
         with self._lock:
             for partition, more in gaps.items():
                 self._gaps[partition] = [*self._gaps.get(partition, ()), *more]
 
     def view(self) -> TableView:
-        """The table now. Raises `NotReady` while nothing is known of it."""
+        """The current table. Raises `NotReady` while nothing is known of it."""
         with self._lock:
             if self._schema is None:
                 raise NotReady(f"the table {self.name!r} can't answer yet: {self._waiting}")
@@ -197,16 +198,16 @@ class LiveTable:
         return {
             "source": {"group": self.name},
             "definition": self._stream.definition(),
-            # Each partition of the log has that of the whole group.
+            # Each partition of the log has the whole group's account.
             "account": None if account is None else account.to_dict(),
         }
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from any thread after each change; gives what ends that."""
+        """Call `changed` from any thread after each change; returns a function that ends this."""
         return self._watchers.add(changed)
 
     def close(self) -> None:
-        """Nothing is to be let go of."""
+        """Do nothing: there is nothing to release."""
 
     def _make_view(self, schema: pa.Schema) -> TableView:
         windows = list(self._kept)
@@ -222,7 +223,7 @@ class LiveTable:
         distinct = {gap for of_partition in self._gaps.values() for gap in of_partition}
         gaps = sorted(distinct, key=lambda gap: gap.since)
         if self._kept.dropped_us > EARLIEST:
-            why = "for want of room" if self._kept.for_room else "as they are older than what is kept"
+            why = "to free memory" if self._kept.for_room else "because they are older than --keep"
             gaps.append(Gap(EARLIEST, self._kept.dropped_us, f"they were dropped {why}"))
         final = min((merger.state.closed_us for merger in self._mergers.values()), default=EARLIEST)
         return TableView(

@@ -1,8 +1,8 @@
-"""Where a server begins to read a group's table topic: found without joining the group.
+"""Where a server begins to read a group's table topic, found without joining the group.
 
-Mergers delete what is behind their oldest open window, and write down in the topic itself what they knew at
-the offset from which they would read again. The earliest such place that is still there gives the most
-windows: all that were not handed over before it, whole.
+Mergers delete messages behind their oldest open window, and store in the topic itself their state at the
+offset from which they would resume. Resuming from the earliest such snapshot that still exists gives the most
+windows: all that were not emitted before it, complete.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .topic_reading import ANSWER_SECONDS, no_answer, reader, whole
 from .view import NotReady
 
 Place = tuple[int, str]
-"""An offset of the table topic to read on from, and a merger's state there."""
+"""An offset of the table topic to resume from, and a merger's state there."""
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class _PartitionScan:
     snapshots: list[Snapshot] = field(default_factory=list)
 
     def start(self, name: str, last: int) -> Place | None:
-        """Where to begin, None for the first message; there was something up to `last` before all was read.
+        """Where to begin, None for the first message; there were messages up to `last` when reading began.
 
-        Raises `DeltaError` if that can't be known any more, `NotReady` if it can't be seen yet.
+        Raises `DeltaError` if that is no longer known, `NotReady` if it isn't visible yet.
         """
         if self.begin == 0:
             return None
@@ -62,10 +62,10 @@ class _PartitionScan:
 
 @dataclass(frozen=True)
 class LogStart:
-    """A group's table topic, its id, and the stream it is of.
+    """A group's table topic, its id, and its stream.
 
-    For each of its partitions, `begins` is its first offset and `places` where to begin in it (None: there).
-    `inputs` are the partitions of the input that its deltas are of, `delivery` is how the run delivers them.
+    For each of its partitions, `begins` has its first offset and `places` where to begin (None: there).
+    `inputs` are the input partitions of its deltas, `delivery` is the run's delivery guarantee.
     """
 
     topic: str
@@ -78,14 +78,14 @@ class LogStart:
 
 
 def table_topic_of(client: Admin, group_id: str) -> str:
-    """The name of a group's table topic. Raises `NotReady` while there is none, `TopicError` for several."""
+    """The name of a group's table topic. Raises `NotReady` if there is none yet, `TopicError` for several."""
     pattern = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
     names = sorted(
         topic for topic in client.list_topics(timeout=ANSWER_SECONDS).topics if pattern.fullmatch(topic)
     )
     if not names:
         raise NotReady(
-            f"there is no table topic {group_id}.table.* at {client.address}; it is made when a run with "
+            f"there is no table topic {group_id}.table.* at {client.address}; it is created when a run with "
             f'group_id="{group_id}" begins, or this user may not see it'
         )
     if len(names) > 1:
@@ -97,10 +97,10 @@ def table_topic_of(client: Admin, group_id: str) -> str:
 
 
 def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogStart:
-    """Find a group's table topic and where to begin in it; reads all that is there once.
+    """Find a group's table topic and where to begin in it; reads the whole topic once.
 
-    Raises `NotReady` while nothing is in it, `KafkaException` if brokers don't answer or refuse,
-    `DeltaError` for damaged messages, and `ValueError` for a definition that can't be read.
+    Raises `NotReady` while it is empty, `KafkaException` if brokers don't answer or refuse, `DeltaError` for
+    damaged messages, and `ValueError` for a definition that can't be read.
     """
     topic = table_topic_of(client, group_id)
     topic_id = id_of(client, topic)
@@ -133,23 +133,23 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
     inputs |= _partitions(client, stream, inputs)
     begins = {p: log.begin for p, log in logs.items()}
     deliveries = {snapshot.progress: snapshot.delivery for snapshot in snapshots if snapshot.delivery}
-    # A run that never merged wrote none; what is in its log then was sent once.
+    # A run that never merged wrote no snapshot; everything in its log was sent once.
     delivery: Any = deliveries[max(deliveries)] if deliveries else "exactly_once"
     return LogStart(topic, topic_id, stream, begins, places, frozenset(inputs), delivery)
 
 
 def _partitions(client: Admin, stream: DescribedStream, known: set[Input]) -> set[Input]:
-    """The partitions of the input topics, as far as this user may see them; not all may have deltas yet."""
+    """The input topics' partitions that this user may see; not all may have deltas yet."""
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
     heard = {one.topic for one in known}
-    read = [name for name in topics if name in heard or stream.reads_topic(name)]
+    read = [name for name in topics if name in heard or stream.reading.reads_topic(name)]
     return set(inputs_of({name: len(topics[name].partitions) for name in read}))
 
 
 def _read(
     consumer: Consumer, topic: str, partitions: list[int]
 ) -> tuple[dict[int, _PartitionScan], set[Input]]:
-    """The snapshots in all partitions of the table topic, and the input partitions that its deltas are of."""
+    """The snapshots in all partitions of the table topic, and the input partitions of its deltas."""
     logs: dict[int, _PartitionScan] = {}
     inputs: set[Input] = set()
     for partition in partitions:

@@ -1,11 +1,11 @@
-"""Jumps over rows that are each sampled with one probability: a geometric number of them at a time."""
+"""Jumps over rows with equal sampling probability: a geometric number of rows at a time."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import inner, lean
-from ...sketches.core.random import step
+from ...sketches.core.compilation.jit import inner, lean
+from ...sketches.core.hashing.random import step
 from ..core.heaps import UNDRAWN
 from ..core.priority import exponential
 
@@ -19,7 +19,7 @@ def _draw_jump(heap, mean):
 
 @inner
 def _land(heap):
-    """The random state of the row a jump ended at."""
+    """Return the random state of the row where a jump ended."""
     state = heap.state
     heap.state = step(state)
     heap.left = UNDRAWN
@@ -28,7 +28,7 @@ def _land(heap):
 
 @lean
 def pick_one(heaps, rows, mean, chosen, states):
-    """Jump over rows of group 0, `mean` of them on average between two sampled; returns how many are."""
+    """Jump over rows of group 0, `mean` on average between two sampled rows; return how many are sampled."""
     heap = heaps[0]
     count = np.int64(0)
     row = np.int64(0)

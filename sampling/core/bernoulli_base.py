@@ -1,4 +1,4 @@
-"""Samples of a share p of the rows: which rows those are, a family says."""
+"""The base of samples of a share p of the rows; a family chooses the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.jit import lean
+from ...sketches.core.compilation.jit import lean
 from ...sketches.core.parameters import real
 from ...sketches.core.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups
@@ -26,12 +26,12 @@ def _priorities(states, most, items, out):
 
 
 def of_rows(groups: np.ndarray | None, chosen: np.ndarray) -> np.ndarray:
-    """The groups of the sampled rows, all group 0 where there are no others."""
+    """Return the groups of the sampled rows; all group 0 if there are no group numbers."""
     return np.zeros(len(chosen), np.int64) if groups is None else groups[chosen]
 
 
 class ShareGroups(BottomKGroups):
-    """Samples of a share p of the rows; a family says which (`_choose`)."""
+    """Samples of a share p of the rows; a family chooses them (`_choose`)."""
 
     _pool: Pool
 
@@ -40,8 +40,8 @@ class ShareGroups(BottomKGroups):
         if not p:
             raise SketchError(f"{name}: p must be a probability above 0, up to 1, got {p!r}")
         self._format = Format(name, number, p)
-        # The exponential number of a sampled row is below this, with probability p. For p = 1 all but
-        # 10^−304.
+        # A row is sampled if its exponential number is below this, with probability p. For p = 1, this is
+        # all but 10^−304.
         self._most = -math.log1p(-p) if p < 1.0 else 700.0
         self._pool = Pool(n, MOST_K, seed)
 
@@ -67,16 +67,16 @@ class ShareGroups(BottomKGroups):
         pool.add(of_rows(groups, chosen), priorities, items)
 
     def _prepare(self, rows: Rows, *args: Any, **inputs: Any) -> Any:
-        """A family's further row-wise inputs, checked and brought to one an item."""
+        """Validate a family's further row-wise inputs, and expand them to one per item."""
         return None
 
     @abstractmethod
     def _choose(self, groups: np.ndarray | None, n: int, prepared: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Which of `n` items to take, and a random state for each."""
+        """Choose items out of `n`, and draw a random state for each."""
 
 
 class Share(BottomK):
-    """One such sample."""
+    """A single such sample."""
 
     _groups: ShareGroups
 

@@ -1,7 +1,7 @@
-"""What all samples of k items by priority share: merging, bytes, answers, single and by the thousand.
+"""The common part of all samples of k items by priority, single or in groups: merging, bytes, answers.
 
-A family says only how its rows enter (`_update`); the k items of greatest priority stay, whatever the
-priorities are. One sample is the first of one group.
+A family only defines how its rows enter (`_update`); the k items with the greatest priorities stay, whatever
+the priorities mean. A single sample is stored as one group.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.answers import finite
-from ...sketches.core.group_numbers import as_groups
-from ...sketches.core.image_columns import as_images
+from ...sketches.core.groups.group_numbers import as_groups
 from ...sketches.core.limits import MOST_ROWS, refuse_beyond
 from ...sketches.core.parameters import real, whole
 from ...sketches.core.protocol import Groups, Sketch, SketchError
+from ...sketches.core.values.image_columns import as_images
 from .images import MOST_K, Format, Parts, parameter_of
 from .items import Rows, as_rows
 
 
 def checked_k(k: Any, family: str) -> int:
-    """`k` as an int. Raises `SketchError` if no sample can have it."""
+    """Validate `k` and return an int. Raises `SketchError`."""
     return whole(family, "k", k, 1, MOST_K)
 
 
 def check_confidence(confidence: Any) -> float:
-    """A confidence as a float. Raises `SketchError` for one that isn't between 0 and 1."""
+    """Validate a confidence and return a float. Raises `SketchError` unless it is between 0 and 1."""
     return real("sample", "confidence", confidence, 0.0, 1.0, within=True)
 
 
 class Store(Protocol):
-    """Where samples are kept by group number: `Pool`, or one that keeps more about an item."""
+    """The store of samples by group number: `Pool`, or a store with more data per item."""
 
     k: int
 
     @property
     def heaps(self) -> np.ndarray:
-        """A `heaps.HEAP` record a group."""
+        """A `heaps.HEAP` record per group."""
 
     def __len__(self) -> int: ...
 
     def resize(self, n: int) -> None:
-        """Grow to `n` groups, the new ones empty."""
+        """Grow to `n` groups; the new ones are empty."""
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
-        """Fold whole samples into their groups."""
+        """Merge whole samples into their groups."""
 
     def parts(self, groups: np.ndarray) -> Parts:
-        """The samples of those groups."""
+        """Return the samples of these groups."""
 
 
 class BottomKGroups(Groups):
-    """Many samples of one family side by side; see the family's own class for its promise."""
+    """Many samples of one family; the family's single class states the promise."""
 
     _format: Format
 
@@ -63,12 +63,12 @@ class BottomKGroups(Groups):
 
     @property
     def k(self) -> int:
-        """Items kept a group, at most."""
+        """The most items per group."""
         return self._pool.k
 
     @property
     def n(self) -> np.ndarray:
-        """Rows seen by each group (int64)."""
+        """The number of rows that each group has seen (int64)."""
         return self._pool.heaps["seen"].copy()
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class BottomKGroups(Groups):
         self._pool.resize(n)
 
     def _update_groups(self, groups: Any, values: Any, **inputs: Any) -> None:
-        """Add values, with the inputs that a family's `update` names, to their groups."""
+        """Add values, with the inputs of a family's `update`, to their groups."""
         rows = as_rows(values)
         numbers = as_groups(groups, rows.length, len(self))
         numbers = rows.per_item(numbers, "group number")
@@ -88,10 +88,10 @@ class BottomKGroups(Groups):
 
     @abstractmethod
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
-        """Rows into their groups, or all into group 0 where `groups` is None."""
+        """Add rows to their groups, or all to group 0 if `groups` is None."""
 
     def merge(self, groups: Any, column: pa.Array) -> None:
-        """Fold samples in; where two differ in k the smaller k wins. Raises `SketchError` for other bytes."""
+        """Merge samples; if two differ in k, the smaller k wins. Raises `SketchError` for other bytes."""
         numbers, images = as_images(groups, column, len(self), self._format.name)
         if len(images):
             self._merge(numbers, self._format.read(images.offsets, images.data))
@@ -101,7 +101,7 @@ class BottomKGroups(Groups):
         self._pool.merge(groups, parts, self._format.name)
 
     def to_arrow(self) -> pa.Array:
-        """Each group's sample in its bytes, as `binary`."""
+        """Return each group's sample in bytes, as `binary`."""
         return self._format.write(self._pool.parts(np.arange(len(self))))
 
     def __getitem__(self, group: int) -> Any:
@@ -110,23 +110,23 @@ class BottomKGroups(Groups):
 
 
 class BottomK(Sketch):
-    """One sample: a family's single form over the first group of its many-groups form."""
+    """A single sample, implemented by the first group of the family's groups class."""
 
     _groups: BottomKGroups
 
     @classmethod
     @abstractmethod
     def _empty(cls, k: int, parameter: float) -> Self:
-        """A new sample of the family. Raises `SketchError` for a parameter out of range."""
+        """Create a sample of the family. Raises `SketchError` for a parameter out of range."""
 
     @property
     def k(self) -> int:
-        """Items kept, at most; merging with a smaller sample lowers it."""
+        """The most items stored; merging with a smaller sample lowers it."""
         return int(self._groups._pool.heaps["k"][0])
 
     @property
     def n(self) -> int:
-        """Values seen, nulls aside."""
+        """The number of values seen, without nulls."""
         return int(self._groups._pool.heaps["seen"][0])
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class BottomK(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in; exact, and the same in any order. If they differ in k, the smaller k wins.
+        """Merge `other`; exact, and the same in any order. If they differ in k, the smaller k wins.
 
         Raises `SketchError` for a sample of another family or with other parameters.
         """
@@ -158,7 +158,7 @@ class BottomK(Sketch):
         return self
 
     def values(self) -> pa.Array:
-        """The sampled items, in random order: any first m of them are a sample of m themselves."""
+        """The sampled items, in random order: the first m of them are a sample of m."""
         return self._groups._pool.parts(np.zeros(1, np.int64)).items
 
     def to_bytes(self) -> bytes:
@@ -168,7 +168,7 @@ class BottomK(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sample those bytes hold; one made without a seed goes on with fresh random numbers."""
+        """Read a sample from its bytes; without a seed it continues with fresh random numbers."""
         image = np.frombuffer(data, np.uint8)
         sample = cls._empty(1, parameter_of(image))
         parts = sample._groups._format.read(np.array([0, len(image)]), image)
@@ -180,14 +180,14 @@ class BottomK(Sketch):
         return sample
 
     def error(self, confidence: float = 0.95) -> float | None:
-        """How far a share read off the sample is from that of all rows; None if it isn't a uniform one."""
+        """The largest error of a share estimated from the sample; None if the sample isn't uniform."""
         check_confidence(confidence)
         return None
 
     def answer(self) -> dict[str, Any]:
-        """``{"n": values seen, "values": the sample, "error": of a share, at 95 %}``, as JSON can hold it.
+        """``{"n": values seen, "values": the sample, "error": of a share, at 95 %}``, for JSON.
 
-        Samples that aren't uniform have no such error, and none is given.
+        Samples that aren't uniform have no such error, and it is left out.
         """
         answer = {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
         error = self.error()
@@ -198,7 +198,7 @@ class BottomK(Sketch):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text, NaN as None.
+    """Convert a value for JSON: times to ISO text, bytes to hexadecimal, decimals to text, NaN to None.
 
     >>> plain([("a", b"b")])    # a map, as PyArrow gives it
     [{'key': 'a', 'value': '62'}]

@@ -1,8 +1,8 @@
-"""Weights that halve with age, and the times they are computed from.
+"""Weights that halve with age, computed from event times.
 
-Forward decay gives a row the weight 2^(t / half-life) when it comes and never changes it: dividing all by the
-same 2^(now / half-life) is what ageing amounts to. So what is computed from weights can be kept and merged
-without a clock, and rows may come late and in any order.
+Forward decay assigns a row the weight 2^(t / half-life) on arrival and never changes it: ageing is a division
+of all weights by the same 2^(now / half-life). So results based on weights can be stored and merged without a
+clock, and rows may come late and in any order.
 
 Source: Cormode, Shkapenyuk, Srivastava and Xu, *Forward decay: a practical time decay model for streaming
 systems*, ICDE 2009; its exponential form, which is the same as backward exponential decay.
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from ...sketches.core import times
+from ...sketches.core.columns import times
 from .items import Rows
 
 
 def as_times(time: Any, rows: Rows, family: str) -> np.ndarray:
-    """One event time an item, from those of the rows; takes and raises what `times.as_times` does."""
+    """Return one event time per item, from row times; accepts and raises what `times.as_times` does."""
     return rows.per_item(times.as_times(time, rows.length, family), "time")
 
 
@@ -39,21 +39,23 @@ class HalfLife:
     seconds: float
 
     def log_weights(self, times: np.ndarray) -> np.ndarray:
-        """ln of the weights of rows of those times (int64 microseconds), as of 1970."""
+        """Return ln of the weights of rows at these times (int64 microseconds), relative to 1970."""
         return times * (math.log(2.0) / (self.seconds * 1e6))
 
     def weights(self, times: np.ndarray, now: int) -> np.ndarray:
-        """The weights as of the time `now`: 1 for a row of now, a half for one a half-life old.
+        """Return the weights at the time `now`: 1 for a row of now, a half for a row one half-life old.
 
-        Those of `DecayedReservoir`, `DecayedCount` and `DecayedQuantiles`, and for any other decayed sum.
+        `DecayedReservoir`, `DecayedCount` and `DecayedQuantiles` use these weights; use them for any decayed
+        sum.
         """
         return np.exp2((times - now) / (self.seconds * 1e6))
 
     def weighed(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of rows of those times as of 1970: a part from 1 to 2, and the power of 2, in whole
-        half-lives.
+        """Return the weights of rows at these times relative to 1970, as a mantissa from 1 to 2 and a power
+        of 2,
+        in whole half-lives.
 
-        So weights of any time are kept as doubles, and moved from one power to another without rounding.
+        So weights of any time can be stored as doubles, and moved between powers without rounding.
 
         >>> HalfLife(60.0).weighed(np.array([0, 30_000_000, 600_000_000]))[1].tolist()
         [0, 0, 10]
@@ -67,17 +69,18 @@ class HalfLife:
         return max(round(self.seconds * 1e6), 1)
 
     def as_of(self, weights: np.ndarray, epochs: np.ndarray, now: np.ndarray) -> np.ndarray:
-        """Weights of those powers of 2 as of the times `now` (int64 microseconds)."""
+        """Convert weights with these powers of 2 to weights at the times `now` (int64 microseconds)."""
         part, epoch = self.weighed(now)
         return moved(weights, epochs, epoch) / part
 
 
 def moved(weights: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Weights of the powers of 2 `old` as of the powers `new`; what is too light for a double is 0."""
-    # Far apart they may be by more than the 32 bits that ldexp takes.
+    """Convert weights from the powers of 2 `old` to the powers `new`; weights too small for a double are
+    0."""
+    # The difference may exceed the 32 bits that ldexp accepts.
     return np.ldexp(weights, np.clip(old - new, -4000, 4000).astype(np.int32))
 
 
 def as_moment(now: datetime | int, family: str) -> int:
-    """One time as int64 microseconds since 1970. Raises `TypeError` and `ValueError` as `as_times` does."""
+    """Convert one time to microseconds since 1970. Raises `TypeError` and `ValueError` like `as_times`."""
     return times.as_time(now, family)

@@ -1,8 +1,7 @@
-"""Many bottom-k samples in a few arrays: a heap of priorities a group, the least kept one on top.
+"""Many bottom-k samples in a few arrays: a heap of priorities per group, with the least at the top.
 
-Group g owns the slots from ``heaps[g].start`` on, as many as its `room`; the first `size` form a
-binary heap; a slot is a priority and the number of its item. Groups get slots as they grow, never more than
-their k (`pool`).
+Group g owns `room` slots from ``heaps[g].start`` on; the first `size` form a binary heap; a slot is a
+priority and the number of its item. Groups get slots as they grow, never more than their k (`pool`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...sketches.core.jit import inner, lean
+from ...sketches.core.compilation.jit import inner, lean
 
 HEAP = np.dtype(
     [
@@ -25,12 +24,12 @@ HEAP = np.dtype(
         ("seeded", "i8"),
     ]
 )
-"""A group, in one cache line: `seen` rows so far, its random `state`, and what is `left` of its jump, the
-weight still to pass by before the next row is sampled; `seeded` is 1 where those two are kept in the
+"""A group, in one cache line: rows `seen` so far, its random `state`, and the rest of its jump, `left`, the
+weight still to be skipped before the next row is sampled; `seeded` is 1 if these two are stored in the
 bytes."""
 
 UNDRAWN = -1.0
-"""`left` of a group whose next jump is to be drawn at its next row."""
+"""The `left` of a group whose next jump will be drawn at its next row."""
 
 
 class Slots(NamedTuple):
@@ -41,19 +40,19 @@ class Slots(NamedTuple):
 
 
 def new_slots(n: int) -> Slots:
-    """Room for so many items, not yet filled."""
+    """Return unfilled slots for this many items."""
     return Slots(np.empty(n, np.float64), np.empty(n, np.int64))
 
 
 @inner
 def is_full(heap):
-    """Whether the group holds k items, so that only priorities above the least kept enter."""
+    """Whether the group has k items, so that only priorities above the least stored enter."""
     return heap.size >= heap.k
 
 
 @inner
 def push(heap, slots, priority, item):
-    """Add to a group that isn't full and has room."""
+    """Add an item to a group that isn't full and has room."""
     start = heap.start
     at = heap.size
     heap.size += 1
@@ -70,14 +69,14 @@ def push(heap, slots, priority, item):
 
 @inner
 def replace(heap, slots, priority, item):
-    """Put in the place of the least."""
+    """Replace the least item."""
     priorities, items = slots.priorities, slots.items
     first = heap.start
     end = first + heap.size
     at = first
     below = first + 1
     while below + 1 < end:
-        # Added, not branched on: which child is the lesser can't be predicted.
+        # Added instead of a branch: which child is smaller can't be predicted.
         below += np.int64(priorities[below + 1] < priorities[below])
         if priorities[below] >= priority:
             break
@@ -95,7 +94,7 @@ def replace(heap, slots, priority, item):
 
 @inner
 def drop_least(heap, slots):
-    """Remove the least."""
+    """Remove the least item."""
     heap.size -= 1
     last = heap.start + heap.size
     if heap.size > 0:
@@ -104,7 +103,7 @@ def drop_least(heap, slots):
 
 @inner
 def offer(heap, slots, priority, item):
-    """An item with a priority of its own: it enters while there is room or if it is above the least."""
+    """Offer an item with its priority: it enters while there is room, or if it is above the least."""
     if not is_full(heap):
         push(heap, slots, priority, item)
     elif priority > slots.priorities[heap.start]:
@@ -113,7 +112,7 @@ def offer(heap, slots, priority, item):
 
 @lean
 def offer_all(heaps, slots, groups, coming, first_item, entered):
-    """Rows with priorities of their own into their groups; `entered` gets those that enter; how many."""
+    """Offer rows with priorities to their groups; `entered` gets the rows that enter. Returns how many."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]
@@ -127,12 +126,12 @@ def offer_all(heaps, slots, groups, coming, first_item, entered):
 
 @lean
 def shrink(heaps, slots, most):
-    """Lower each group's k to what `most` has for it."""
+    """Lower each group's k to its number in `most`."""
     for g in range(len(heaps)):
         heap = heaps[g]
         if most[g] < heap.k:
             heap.k = most[g]
-            # The jump was for another least priority. Exponentials have no memory: another draw is as fair.
+            # The jump was for another least priority. Exponentials are memoryless, so a new draw is as fair.
             heap.left = UNDRAWN
             while heap.size > heap.k:
                 drop_least(heap, slots)
@@ -140,11 +139,12 @@ def shrink(heaps, slots, most):
 
 @lean
 def merge(heaps, slots, groups, samples, coming, first_item):
-    """Whole samples into groups: `samples` as in `images.Parts`, `coming` their items' priorities, sample by
-    sample, those items numbered from `first_item` on.
+    """Merge whole samples into groups: `samples` as in `images.Parts`, `coming` their items' priorities,
+    sample
+    by sample, with items numbered from `first_item` on.
 
-    The smaller k wins, since below its own k a sample knows nothing. Random states are added up, which no
-    order changes; a sample that has seen nothing changes nothing.
+    The smaller k wins, since a sample has no information beyond its own k. Random states are added, which is
+    independent of order; an empty sample changes nothing.
     """
     at = np.int64(0)
     for i in range(len(groups)):
@@ -173,10 +173,10 @@ def merge(heaps, slots, groups, samples, coming, first_item):
 
 @lean
 def drain(heaps, slots):
-    """Leave each group's slots sorted, its greatest priority first, and its heap empty.
+    """Sort each group's slots, greatest priority first, and empty its heap.
 
-    Each least is put behind the ones still in the heap: a heapsort, which needs no room and no other kernel.
-    Of equal priorities, which only forged images and copies have, the item that came first is the first.
+    Each least item is moved behind the rest of the heap: a heapsort, which needs no room and no other kernel.
+    Among equal priorities, which only occur in forged images and copies, the earlier item comes first.
     """
     for g in range(len(heaps)):
         heap = heaps[g]

@@ -1,15 +1,15 @@
-"""Moving slices between one long buffer and many images."""
+"""Move slices between one long buffer and many images."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import lean
+from ...sketches.core.compilation.jit import lean
 
 
 @lean
 def gather(data, starts, lengths, out):
-    """The slices ``data[starts[i]:starts[i] + lengths[i]]`` one after the other into `out`."""
+    """Copy the slices ``data[starts[i]:starts[i] + lengths[i]]``, concatenated, to `out`."""
     at = np.int64(0)
     for i in range(len(starts)):
         for b in range(lengths[i]):
@@ -19,7 +19,7 @@ def gather(data, starts, lengths, out):
 
 @lean
 def scatter(data, starts, lengths, out):
-    """`data`, cut into slices of those lengths, to the places ``out[starts[i]:]``."""
+    """Copy `data`, split into slices of these lengths, to the places ``out[starts[i]:]``."""
     at = np.int64(0)
     for i in range(len(starts)):
         for b in range(lengths[i]):

@@ -1,4 +1,4 @@
-"""A sample in bytes, many at a time.
+"""Write and read samples' bytes, many at a time.
 
     offset  type    what
     0       2 x u8  "SG"
@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.group_numbers import frozen
-from ...sketches.core.hash import SEED, hash_bytes
-from ...sketches.core.image_columns import image_column
+from ...sketches.core.groups.group_numbers import frozen
+from ...sketches.core.hashing.hash import SEED, hash_bytes
+from ...sketches.core.hashing.random import base_state, group_states
 from ...sketches.core.protocol import SketchError
-from ...sketches.core.random import base_state, group_states
+from ...sketches.core.values.image_columns import image_column
 from . import image_kernels as kernels
 from . import payloads
 from .heaps import UNDRAWN
@@ -61,11 +61,11 @@ _CHECK_AT = HEAD.fields["check"][1]  # type: ignore[index]
 SAMPLE = np.dtype(
     [("k", "i8"), ("size", "i8"), ("seen", "i8"), ("state", "u8"), ("left", "f8"), ("seeded", "i8")]
 )
-"""A sample without its items, fields as in `heaps.HEAP`."""
+"""A sample without its items, with fields as in `heaps.HEAP`."""
 
 
 def samples_of(n: int) -> np.ndarray:
-    """`n` empty samples without a seed, each with a random state of its own."""
+    """Return `n` empty samples without a seed, each with its own random state."""
     samples = np.zeros(n, SAMPLE)
     samples["state"] = group_states(base_state("a sample", None), 0, n)
     samples["left"] = UNDRAWN
@@ -74,7 +74,8 @@ def samples_of(n: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Samples as columns: a `SAMPLE` each, and a priority, an item, perhaps a time for each of its items."""
+    """Samples as columns: a `SAMPLE` for each, and for each of its items a priority, the item, perhaps a
+    time."""
 
     samples: np.ndarray
     priority: np.ndarray
@@ -84,20 +85,20 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The images of one family: its name for errors, its number in the bytes, its parameter."""
+    """The format of one family's images: its name for errors, its number in the bytes, its parameter."""
 
     name: str
     number: int
     parameter: float = 0.0
     bound: float = -1e-305
-    """What every priority is below."""
+    """An upper limit of all priorities."""
     timed: bool = False
-    """Whether the items' times are kept."""
+    """Whether the items' times are stored."""
     beyond_k: bool = False
-    """Whether a sample may hold more than k items."""
+    """Whether a sample may have more than k items."""
 
     def write(self, parts: Parts) -> pa.Array:
-        """One image a sample, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return one image per sample, as `binary` (`large_binary` beyond 2 GiB)."""
         code = payloads.code_of(parts.items.type)
         samples = parts.samples
         size, seeded = samples["size"].copy(), samples["seeded"].copy()
@@ -130,7 +131,8 @@ class Format:
         return image_column(out, bounds)
 
     def read(self, bounds: np.ndarray, data: np.ndarray) -> Parts:
-        """The samples of the images ``data[bounds[i]:bounds[i + 1]]``. Raises `SketchError` for others."""
+        """Read the samples of the images ``data[bounds[i]:bounds[i + 1]]``. Raises `SketchError` if
+        invalid."""
         starts, lengths = bounds[:-1], np.diff(bounds)
         heads = self._heads(starts, lengths, bounds, data)
         samples = samples_of(len(heads))
@@ -164,7 +166,7 @@ class Format:
         return Parts(samples, priority, items, times)
 
     def _in_order(self, priority: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """The samples whose priorities are all finite, below the bound, and don't rise."""
+        """Return which samples' priorities are all finite, below the bound, and not ascending."""
         wrong = ~(np.isfinite(priority) & (priority < self.bound))
         sample = np.repeat(np.arange(len(size)), size)
         wrong[1:] |= (priority[1:] > priority[:-1]) & (sample[1:] == sample[:-1])
@@ -173,7 +175,7 @@ class Format:
     def _heads(
         self, starts: np.ndarray, lengths: np.ndarray, bounds: np.ndarray, data: np.ndarray
     ) -> np.ndarray:
-        """The checked heads of the images."""
+        """Return the validated headers of the images."""
         self._require(lengths >= HEAD.itemsize, f"is shorter than its head of {HEAD.itemsize} bytes")
         raw = np.empty(len(starts) * HEAD.itemsize, np.uint8)
         kernels.gather(frozen(data), starts, np.full(len(starts), HEAD.itemsize), raw)
@@ -209,5 +211,5 @@ def _checksums(bounds: np.ndarray, data: np.ndarray) -> np.ndarray:
 
 
 def parameter_of(image: np.ndarray) -> float:
-    """The family's parameter in an image's head, unchecked; 0.0 where there is no whole head."""
+    """Return the family's parameter in an image's header, unchecked; 0.0 if the header is incomplete."""
     return float(image[: HEAD.itemsize].view(HEAD)["parameter"][0]) if len(image) >= HEAD.itemsize else 0.0

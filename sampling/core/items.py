@@ -1,4 +1,4 @@
-"""The items a sample keeps: an Arrow column of any type, gathered from batches by `take`, not one by one."""
+"""The items of a sample: an Arrow column of any type, gathered from batches by `take`, not one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import (
+from ...sketches.core.columns.columns import (
     NUMBERS,
     Values,
     as_array,
@@ -17,25 +17,27 @@ from ...sketches.core.columns import (
     is_list,
     temporal_kind,
 )
-from ...sketches.core.group_numbers import frozen
-from ...sketches.core.hash import CANONICAL_NAN, CHUNK, SEED, hash_bytes, hash_int64
-from ...sketches.core.jit import lean
+from ...sketches.core.columns.times import cut
+from ...sketches.core.columns.utf8_repair import readable
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.groups.group_numbers import frozen
+from ...sketches.core.hashing.hash import CANONICAL_NAN, CHUNK, SEED, hash_bytes, hash_int64
+from ...sketches.core.hashing.random import mix
 from ...sketches.core.protocol import SketchError
-from ...sketches.core.random import mix
-from ...sketches.core.times import cut
-from ...sketches.core.utf8_repair import readable
 from .priority import Bits
 
 
 class Rows(NamedTuple):
-    """A column to sample from: `items` without nulls, the row of each (None: its own), and how many rows."""
+    """A column to sample from: `items` without nulls, the row of each (None: i for all i), the number of
+    rows."""
 
     items: pa.Array
     rows: np.ndarray | None
     length: int
 
     def per_item(self, per_row: Any, name: str) -> np.ndarray:
-        """A row-wise array (group numbers, weights) item-wise. Raises `ValueError` for another length."""
+        """Convert a row-wise array (group numbers, weights) to item-wise. Raises `ValueError` for a wrong
+        length."""
         array = np.asarray(per_row)
         if array.shape != (self.length,):
             raise ValueError(f"expected one {name} a row, {self.length} in all, got {array.shape}")
@@ -43,10 +45,10 @@ class Rows(NamedTuple):
 
 
 def as_rows(values: Any) -> Rows:
-    """Any column, or one scalar, as Arrow items without nulls.
+    """Convert any column, or a scalar, to Arrow items without nulls.
 
-    Lists are flattened, dictionaries decoded, timestamps cut to the microsecond; a record batch, an Arrow
-    table or a data frame gives structs.
+    Lists are flattened, dictionaries decoded, timestamps truncated to microseconds; a record batch, an Arrow
+    table or a data frame becomes structs.
 
     >>> as_rows([["a", None], [], ["b"]]).rows.tolist()
     [0, 2]
@@ -61,7 +63,7 @@ def as_rows(values: Any) -> Rows:
 
 
 def kept_type(given: pa.DataType) -> pa.DataType:
-    """The type items of a type are kept as: the widest of its sort, without dictionaries and views.
+    """Return the type in which items are stored: the widest of its sort, without dictionaries and views.
 
     Raises `SketchError` for records with two fields of one name.
 
@@ -90,11 +92,11 @@ def kept_type(given: pa.DataType) -> pa.DataType:
 
 
 def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
-    """64 bits of each item, of any type, as uint64: MurmurHash3 of plain ones, 0 for null.
+    """Hash items of any type to uint64: MurmurHash3 for plain items, 0 for null.
 
-    Equal numbers have one hash, whatever their type: 1, 1.0 and a decimal 1.00. A struct's hash follows from
-    its fields', a list's from its elements' in their order. Raises `TypeError` for types that have no hash
-    (maps, unions, intervals).
+    Equal numbers have equal hashes, whatever their type: 1, 1.0 and a decimal 1.00. A struct's hash is
+    computed from its fields', a list's from its elements' in order. Raises `TypeError` for types without a
+    hash (maps, unions, intervals).
     """
     flat, rows = flattened(array)
     if pa.types.is_struct(flat.type):
@@ -120,7 +122,7 @@ def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
 
 
 def _hash_plain(values: Values, seed: np.uint64) -> np.ndarray:
-    """`hash_items` of numbers and text, in chunks, so that what lies between stays in the cache."""
+    """Hash numbers and text, in chunks, so that intermediate results stay in the cache."""
     hashes = np.empty(len(values), np.uint64)
     room = min(len(values), CHUNK)
     longs, unused = np.empty(room, np.int64), np.empty(room, np.uint64)
@@ -139,11 +141,12 @@ def _hash_plain(values: Values, seed: np.uint64) -> np.ndarray:
 
 @lean
 def _equal_longs(numbers, out):
-    """Of doubles the int64 to hash: the whole number that each is equal to, else its bits, of one NaN."""
+    """Convert doubles to the int64 to hash: the equal integer if there is one, else the bits, with one
+    NaN."""
     bits = numbers.view(np.int64)
     for i in range(len(numbers)):
         number = numbers[i]
-        # Cut and back again, for which processors have instructions: `floor` would be a call.
+        # Truncate and convert back, for which processors have instructions: `floor` would be a call.
         if -(2.0**63) <= number < 2.0**63 and float(np.int64(number)) == number:
             out[i] = np.int64(number)
         else:
@@ -151,7 +154,7 @@ def _equal_longs(numbers, out):
 
 
 def _hash_decimals(items: pa.Array, seed: np.uint64) -> np.ndarray:
-    """Of each decimal the hash of the whole number or the double that is equal to it, else of its digits."""
+    """Hash each decimal: as the equal integer or double, otherwise by its digits."""
     hashes = np.empty(len(items), np.uint64)
     decimals = items.to_pylist()
     sorts: dict[pa.DataType, list[tuple[int, Any]]] = {pa.int64(): [], pa.float64(): [], pa.string(): []}
@@ -176,7 +179,7 @@ def _fold(rows, hashes, out):
 
 
 def bits_of(array: pa.Array) -> Bits:
-    """What kernels absorb of each item: itself, or its hash where it is neither a number nor a string."""
+    """Return the bits that kernels absorb: the item itself, or its hash if it isn't a number or string."""
     try:
         values = as_values(array)
     except TypeError:
@@ -193,7 +196,7 @@ _NO_DATA = np.empty(0, np.uint8)
 
 
 class Fitted(NamedTuple):
-    """What `Items.fit` made of new items and of those held: all as `type`, to be accepted together."""
+    """The result of `Items.fit`: new and stored items converted to `type`, to be accepted together."""
 
     type: pa.DataType
     held: list[pa.Array]
@@ -201,11 +204,11 @@ class Fitted(NamedTuple):
 
 
 class Items:
-    """Items by number: append a column, take by numbers, forget those no longer referred to."""
+    """Items by number: append a column, take items by numbers, drop unreferenced items."""
 
     def __init__(self, kind: pa.DataType | None = None) -> None:
         self.type = kind
-        """The Arrow type of the items; None until the first came."""
+        """The Arrow type of the items; None until the first items come."""
         self._chunks: list[pa.Array] = []
         self._length = 0
 
@@ -213,15 +216,15 @@ class Items:
         return self._length
 
     def widened_by(self, given: pa.DataType) -> bool:
-        """Whether items of that type make doubles of the longs held."""
+        """Whether adding items of that type would turn the stored longs into doubles."""
         return self.type == pa.int64() and kept_type(given) == pa.float64()
 
     def fit(self, array: pa.Array, family: str) -> Fitted:
-        """New items and those held in one type; changes nothing.
+        """Convert new and stored items to one type; changes nothing.
 
-        The first items decide the type, later ones are converted where each stays the same number. Raises
+        The first items decide the type; later ones are converted if each remains the same number. Raises
         `SketchError` for items that don't fit. Widening within a sort can't fail, and is left to `append`,
-        which does it for the few items kept.
+        which does it only for the few stored items.
         """
         kind = kept_type(array.type)
         if self.type is None or self.type == pa.null():
@@ -235,26 +238,26 @@ class Items:
         raise SketchError(f"{family}: holds {self.type} items, so {kind} items can't be added; cast them")
 
     def accept(self, fitted: Fitted) -> pa.Array:
-        """Hold items as `fit` made them from now on; the new ones."""
+        """Store items as converted by `fit`; return the new ones."""
         self.type, self._chunks = fitted.type, fitted.held
         return fitted.new
 
     def append(self, array: pa.Array) -> None:
-        """Add items at the end, of those that were accepted."""
+        """Append accepted items."""
         if not len(array):
             return
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        # Of items that hold text: only those kept are read, a millionth of a long stream.
+        # Only stored text is repaired, a millionth of a long stream.
         chunk = readable(array if array.type == self.type else array.cast(self.type))
         self._length += len(chunk)
-        # Chunks double in length towards the front: few of them, each item copied a logarithm of times.
+        # Chunks double in length towards the front: there are few, and each item is copied log n times.
         while self._chunks and len(self._chunks[-1]) <= 2 * len(chunk):
             chunk = pa.concat_arrays([self._chunks.pop(), chunk])
         self._chunks.append(chunk)
 
     def take(self, numbers: np.ndarray) -> pa.Array:
-        """The items of those numbers."""
+        """Return the items with these numbers."""
         if not self._chunks:
             return pa.array([], self.type or pa.null())
         if len(self._chunks) > 1:
@@ -262,16 +265,16 @@ class Items:
         return self._chunks[0].take(pa.array(numbers))
 
     def keep(self, numbers: np.ndarray) -> None:
-        """Forget all but the items of those numbers, which get the numbers from 0 on in that order."""
+        """Drop all items except those with these numbers, which are renumbered from 0 in this order."""
         kept = self.take(numbers)
         self._chunks = [kept] if len(kept) else []
         self._length = len(kept)
 
 
 def equal_as(array: pa.Array, kind: pa.DataType | None) -> pa.Array:
-    """The values as `kind` if each of them equals one of that type, otherwise as they are.
+    """Convert values to `kind` if each equals a value of that type; otherwise return them unchanged.
 
-    What can be equal is said in docs/sketches.md; longs and doubles are left to `Items.fit`, which widens.
+    docs/sketches.md says which values can be equal; longs and doubles are left to `Items.fit`, which widens.
 
     >>> equal_as(pa.array([True, False]), pa.int64()).to_pylist()
     [1, 0]
@@ -283,7 +286,7 @@ def equal_as(array: pa.Array, kind: pa.DataType | None) -> pa.Array:
     if _sort(kind) is None or _sort(kind) != _sort(array.type):
         return array
     try:
-        # Arrow casts integers only to decimals that hold all of their type.
+        # Arrow casts integers only to decimals that can hold all values of their type.
         integers = pa.types.is_integer(array.type) and pa.types.is_decimal(kind)
         equal = (array.cast(pa.decimal128(20, 0)) if integers else array).cast(kind)
         return equal if np.array_equal(hash_items(equal), hash_items(array)) else array
@@ -292,7 +295,7 @@ def equal_as(array: pa.Array, kind: pa.DataType | None) -> pa.Array:
 
 
 def _sort(kind: pa.DataType) -> str | None:
-    """Which values can equal those of a type; None for types whose values equal their own only."""
+    """Return the sort of values that a type can equal; None for types that only equal their own values."""
     types = pa.types
     if kind.id in NUMBERS or types.is_decimal(kind):
         return "number"
@@ -302,7 +305,7 @@ def _sort(kind: pa.DataType) -> str | None:
 
 
 def _converted(array: pa.Array, kind: pa.DataType, family: str) -> pa.Array:
-    """The items as another type. Raises `SketchError` where one of them would not stay what it is."""
+    """Convert items to another type. Raises `SketchError` if an item's value would change."""
     try:
         return array.cast(kind)
     except pa.ArrowException:

@@ -1,4 +1,4 @@
-"""The items of many samples as bytes: numbers as they are, texts with their ends, the rest as Arrow IPC."""
+"""The items of many samples as bytes: plain numbers, strings with their ends, anything else as Arrow IPC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import as_values
+from ...sketches.core.columns.columns import as_values
 from .items import kept_type
 
 NONE, IPC = 0, 5
@@ -19,17 +19,17 @@ _NO_ENDS = np.empty(0, np.uint32)
 
 
 def code_of(kind: pa.DataType) -> int:
-    """The number that stands for a type of items in the bytes."""
+    """Return the code of a type of items in the bytes."""
     return next((code for code, plain in _PLAIN.items() if plain == kind), IPC)
 
 
 def pack(items: pa.Array, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`items`, `sizes[i]` of them to sample i, as their ends (texts only), their bytes and bytes a sample."""
+    """Pack items, `sizes[i]` for sample i; return their ends (strings only), bytes, and bytes per sample."""
     at = np.concatenate([[0], np.cumsum(sizes)])
     code = code_of(items.type)
     if code == IPC:
         images = [
-            # Gathered, not sliced: a slice writes other bytes than an array of its own.
+            # Gathered, not sliced: a slice is written as different bytes than an array of its own.
             _stream(items.take(pa.array(np.arange(start, end)))) if end > start else b""
             for start, end in pairwise(at.tolist())
         ]
@@ -47,7 +47,7 @@ def pack(items: pa.Array, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 def unpack(
     code: int, sizes: np.ndarray, left_over: np.ndarray, section: Callable[[np.ndarray, Any], np.ndarray]
 ) -> pa.Array:
-    """The items back; `section` reads so many bytes of each image on. Raises `ValueError` for other bytes."""
+    """Unpack items; `section` reads the next bytes of each image. Raises `ValueError` for invalid bytes."""
     text = code in _TEXTS
     expected = np.where(sizes > 0, left_over, 0) if code == IPC else sizes * (8 if code in (1, 2) else 0)
     if not text and (left_over != expected).any():
@@ -92,7 +92,7 @@ def _streams(data: bytes, sizes: np.ndarray, lengths: np.ndarray) -> pa.Array:
             table.validate(full=True)
             if table.num_columns != 1 or table.num_rows != size:
                 raise ValueError(f"expected one column of {size} items, got {table.shape}")
-            kept_type(table.schema.types[0])  # reads the names of fields, which `validate` doesn't look at
+            kept_type(table.schema.types[0])  # reads the names of fields, which `validate` doesn't check
             chunks.append(table.column(0).combine_chunks())
         at += length
     if any(chunk.type != chunks[0].type for chunk in chunks):

@@ -1,22 +1,22 @@
-"""The samples of many groups: heaps of priorities and the items they refer to, both growing as needed."""
+"""The samples of many groups: heaps of priorities and the items they refer to, both enlarged as needed."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.random import base_state, group_states
+from ...sketches.core.hashing.random import base_state, group_states
 from . import heaps as kernels
 from .heaps import Slots, new_slots
 from .images import SAMPLE, Parts, samples_of
 from .items import Fitted, Items
 
 _SPARE_ITEMS = 1024
-"""Items no longer referred to that are put up with, beside as many as are."""
+"""Unreferenced items that are tolerated, in addition to as many as are referenced."""
 
 
 def new_heaps(base: np.uint64, start: int, end: int, k: int, seeded: bool) -> np.ndarray:
-    """Empty groups `start` to `end`, each with a random state of its own that follows from `base`."""
+    """Return empty groups `start` to `end`, each with its own random state derived from `base`."""
     heaps = np.zeros(max(end - start, 0), kernels.HEAP)
     heaps["k"], heaps["left"], heaps["seeded"] = k, kernels.UNDRAWN, seeded
     heaps["state"] = group_states(base, start, end)
@@ -24,7 +24,7 @@ def new_heaps(base: np.uint64, start: int, end: int, k: int, seeded: bool) -> np
 
 
 def places(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The places of regions one after another, each region's from its start on (int64).
+    """Return the places of all regions, concatenated, each from its start on (int64).
 
     >>> places(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -34,7 +34,7 @@ def places(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 class Pool:
-    """Bottom-k samples by group number; every class of this floor that keeps k items keeps them here."""
+    """Bottom-k samples by group number, used by all samples that store k items."""
 
     def __init__(self, n: int, k: int, seed: int | None) -> None:
         self.k = k
@@ -50,12 +50,12 @@ class Pool:
         return len(self.heaps)
 
     def resize(self, n: int) -> None:
-        """Grow to `n` groups, the new ones empty, each with a random state of its own."""
+        """Grow to `n` groups; the new ones are empty, each with its own random state."""
         new = new_heaps(self._base, len(self), n, self.k, self._seeded)
         self.heaps = np.concatenate([self.heaps, new])
 
     def reserve(self, coming: np.ndarray) -> None:
-        """Make room for `coming[g]` more items in each group g, as far as its k allows."""
+        """Make room for `coming[g]` more items in each group g, up to its k."""
         groups = np.flatnonzero(coming)
         heaps = self.heaps[groups]
         needed = np.minimum(heaps["k"], heaps["size"] + coming[groups])
@@ -67,7 +67,7 @@ class Pool:
         total = int(rooms.sum())
         if self._end + total > len(self.slots.items):
             self._enlarge(total)
-            self.reserve(coming)  # starting over: where slots were packed, no group has room to spare
+            self.reserve(coming)  # start over: after packing, no group has spare room
             return
         starts = self._end + np.cumsum(rooms) - rooms
         self._end += total
@@ -75,7 +75,7 @@ class Pool:
         self.heaps["start"][groups], self.heaps["room"][groups] = starts, rooms
 
     def _enlarge(self, more: int) -> None:
-        """Room for so many more slots; those that groups have left behind go, where that is worth it."""
+        """Make room for `more` slots; abandoned slots are removed if that is worthwhile."""
         old, sizes = self.slots, self.heaps["size"]
         kept = int(sizes.sum())
         if 2 * kept < self._end:
@@ -92,32 +92,32 @@ class Pool:
             target[to] = source[occupied]
 
     def add(self, groups: np.ndarray, priorities: np.ndarray, items: pa.Array) -> None:
-        """Accepted items with priorities of their own; the caller counts what was seen."""
+        """Add accepted items with their priorities; the caller counts the rows seen."""
         self.reserve(np.bincount(groups, minlength=len(self)))
         entered = np.empty(len(groups), np.int64)
         count = kernels.offer_all(self.heaps, self.slots, groups, priorities, len(self.items), entered)
         self.keep(items.take(pa.array(entered[:count])))
 
     def shrink(self, k: np.ndarray) -> None:
-        """Lower each group's k to ``k[g]``; its lesser items go."""
+        """Lower each group's k to ``k[g]``, dropping its least items."""
         kernels.shrink(self.heaps, self.slots, k)
 
     def select(self, groups: np.ndarray) -> None:
-        """Keep only these groups, numbered in this order."""
+        """Keep only these groups, renumbered in this order."""
         self.heaps = self.heaps[groups]
         self._forget()
 
     def keep(self, items: pa.Array) -> None:
-        """Store the items that a kernel numbered from `len(items)` on, and forget those it replaced."""
+        """Store the items that a kernel numbered from `len(items)` on, and drop the items it replaced."""
         self.items.append(items)
         self._forget()
 
     def accept(self, items: pa.Array, family: str) -> pa.Array:
-        """The items as they are kept. Raises `SketchError`, and changes nothing, if they don't fit."""
+        """Convert items for storage. Raises `SketchError`, with nothing changed, if they don't fit."""
         return self.items.accept(self.fit(items, family))
 
     def fit(self, items: pa.Array, family: str) -> Fitted:
-        """See `Items.fit`; what the samples no longer hold has no say in it."""
+        """See `Items.fit`; items that the samples no longer hold don't influence it."""
         if self.items.widened_by(items.type):
             self._pack()
         return self.items.fit(items, family)
@@ -129,13 +129,13 @@ class Pool:
                 self._pack()
 
     def _pack(self) -> None:
-        """Forget the items that no sample holds."""
+        """Drop the items that no sample holds."""
         used = places(self.heaps["start"], self.heaps["size"])
         self.items.keep(self.slots.items[used])
         self.slots.items[used] = np.arange(len(used))
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
-        """Fold whole samples into their groups."""
+        """Merge whole samples into their groups."""
         items = self.accept(parts.items, family) if len(parts.priority) else parts.items
         coming = np.bincount(groups, parts.samples["size"], len(self)).astype(np.int64)
         self.reserve(coming)
@@ -143,7 +143,7 @@ class Pool:
         self.keep(items)
 
     def parts(self, groups: np.ndarray) -> Parts:
-        """The samples of those groups, each one's greatest priority first."""
+        """Return the samples of these groups, greatest priority first."""
         chosen = self.heaps[groups]
         samples = samples_of(len(chosen))
         for name in SAMPLE.names or ():

@@ -1,13 +1,14 @@
-"""Random priorities: what decides which rows stand for all.
+"""Random priorities, which decide which rows represent all rows.
 
-An item of weight w gets the priority −E / w, E an exponential number of mean 1. A sample is the k items of
-greatest priority, so samples merge by taking the greatest of both. Equal weights give a uniform sample,
-others one without replacement in proportion to them (Efraimidis and Spirakis, *Weighted random sampling with
-a reservoir*, 2006: the logarithm of their key u^(1/w)). Weights that grow without end, as those of forward
-decay, are used by their logarithms: the priority is then ln w − ln E, the same order on another scale.
+An item of weight w gets the priority −E / w, where E is exponential with mean 1. A sample is the k items with
+the greatest priorities, so samples are merged by selecting the greatest of both. Equal weights give a uniform
+sample, other weights a sample without replacement in proportion to them (Efraimidis and Spirakis, *Weighted
+random sampling with a reservoir*, 2006: the logarithm of their key u^(1/w)). Weights that grow without bound,
+as in forward decay, are used by their logarithms: the priority is then ln w − ln E, the same order on another
+scale.
 
-Random numbers come from `sketches.core.random`. Each sampled item is absorbed into the state, so two samples
-that were given the same seed by mistake part ways with their first different item.
+Random numbers come from `hashing.random`. Each sampled item is absorbed into the state, so two samples with
+the same seed by mistake diverge at their first different item.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...sketches.core.jit import inner
-from ...sketches.core.random import GOLDEN, mix, uniform
+from ...sketches.core.compilation.jit import inner
+from ...sketches.core.hashing.random import GOLDEN, mix, uniform
 
 
 @inner
 def absorb(state, bits):
-    """The state after an item of those bits."""
+    """Return the state after absorbing an item with these bits."""
     return mix((state ^ bits) + GOLDEN)
 
 
 @inner
 def exponential(state):
-    """An exponential number of mean 1 from a state, exact near 0."""
+    """Return an exponential number with mean 1 from a state, exact near 0."""
     return -math.log1p(-uniform(state))
 
 
 @inner
 def exponential_below(x, state):
-    """An exponential number from a state, given that it is below `x`: what a jump leaves to draw.
+    """Return an exponential number from a state, conditioned to be below `x`, as needed after a jump.
 
-    By inverting the distribution cut off there: by the first terms of the series where x is small, which is
-    where a long stream gets to, and exact there.
+    It inverts the truncated distribution: for small x, which a long stream reaches, by the first terms of the
+    series, which are exact there.
     """
     u = uniform(state)
     if x < 1e-4:
@@ -48,7 +49,7 @@ def exponential_below(x, state):
 
 
 class Bits(NamedTuple):
-    """A column of items as kernels read its bits: numbers as int64, or the offsets and bytes of strings."""
+    """The bits of a column of items for kernels: numbers as int64, or the offsets and bytes of strings."""
 
     numbers: np.ndarray
     offsets: np.ndarray
@@ -57,7 +58,7 @@ class Bits(NamedTuple):
 
 @inner
 def item_bits(items, row):
-    """64 bits of a row's item to absorb: the number itself, or of a string its FNV-1a hash."""
+    """Return 64 bits of a row's item to absorb: the number itself, or a string's FNV-1a hash."""
     if len(items.numbers):
         return np.uint64(items.numbers[row])
     bits = np.uint64(0xCBF29CE484222325)

@@ -1,9 +1,9 @@
-"""Which rows enter a full sample: not one draw a row, but one draw for how far to jump.
+"""Select the rows that enter a full sample with one random draw per jump, not one per row.
 
-With −t the least priority kept, a row of weight w enters with probability 1 − exp(−w·t), so the weight
-passed by before the next one enters is exponential of mean 1/t: draw it once, then only subtract (algorithm
-A-ExpJ of Efraimidis and Spirakis 2006). With equal weights subtracting is arithmetic and the rows between
-are not even read. What is left of a jump is kept between batches, so that any cut into batches takes the same
+With −t the least priority stored, a row of weight w enters with probability 1 − exp(−w·t), so the weight
+skipped before the next row enters is exponential with mean 1/t: draw it once, then only subtract (algorithm
+A-ExpJ of Efraimidis and Spirakis 2006). With equal weights, subtraction is arithmetic, and the rows in
+between are not even read. The rest of a jump is stored between batches, so any batching selects the same
 rows.
 """
 
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import inner, lean
-from ...sketches.core.random import step
+from ...sketches.core.compilation.jit import inner, lean
+from ...sketches.core.hashing.random import step
 from .heaps import UNDRAWN, is_full, push, replace
 from .priority import absorb, exponential, exponential_below, item_bits
 
 
 @inner
 def fill(heap, slots, weight, bits, item):
-    """An item into a group that isn't full, its priority drawn freely."""
+    """Add an item to a group that isn't full, with an unconditional random priority."""
     state = absorb(heap.state, bits)
     push(heap, slots, -exponential(state) / weight, item)
     heap.state = step(state)
@@ -28,9 +28,9 @@ def fill(heap, slots, weight, bits, item):
 
 @inner
 def land(heap, slots, weight, item):
-    """The item a jump ended at into a full group, its priority drawn above the least kept.
+    """Add the item where a jump ended to a full group, with a random priority above the least stored.
 
-    Its bits are not absorbed: reading them would make the next jump wait for memory.
+    Its bits are not absorbed, because reading them would make the next jump wait for memory.
     """
     most = -slots.priorities[heap.start] * weight
     replace(heap, slots, -exponential_below(most, heap.state) / weight, item)
@@ -40,7 +40,7 @@ def land(heap, slots, weight, item):
 
 @inner
 def draw_jump(heap, slots):
-    """Draw how far to jump, if that is not yet drawn."""
+    """Draw the length of the jump, if not yet drawn."""
     if heap.left < 0.0:
         heap.left = exponential(heap.state) / -slots.priorities[heap.start]
         heap.state = step(heap.state)
@@ -48,7 +48,7 @@ def draw_jump(heap, slots):
 
 @lean
 def update_one(heaps, slots, bits, first_item, entered):
-    """Rows of weight 1 into group 0. Fills `entered` with those sampled, numbered from `first_item` on."""
+    """Add rows of weight 1 to group 0. Fills `entered` with sampled rows, numbered from `first_item` on."""
     heap = heaps[0]
     rows = np.int64(len(entered))
     heap.seen += rows
@@ -60,7 +60,7 @@ def update_one(heaps, slots, bits, first_item, entered):
             if heap.left >= rows - row:
                 heap.left -= rows - row
                 break
-            # Whole rows of weight 1 that fit the jump are passed by; the row within which it ends enters.
+            # Rows of weight 1 that fit completely into the jump are skipped; the row in which it ends enters.
             row += np.int64(heap.left)
             land(heap, slots, 1.0, first_item + count)
         else:
@@ -73,7 +73,7 @@ def update_one(heaps, slots, bits, first_item, entered):
 
 @lean
 def update_many(heaps, slots, groups, bits, first_item, entered):
-    """Rows of weight 1 into their groups."""
+    """Add rows of weight 1 to their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]

@@ -1,4 +1,4 @@
-"""Samples whose priorities never change: rows enter by jumps, and engines can merge them as plain columns."""
+"""Samples with constant priorities: rows enter by jumps, and engines can merge them as plain columns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.arrays import as_input
-from ...sketches.core.columns import as_values
-from ...sketches.core.group_numbers import as_groups
+from ...sketches.core.columns.arrays import as_input
+from ...sketches.core.columns.columns import as_values
+from ...sketches.core.groups.group_numbers import as_groups
 from ...sketches.core.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups, checked_k
 from .images import Parts, samples_of
@@ -20,7 +20,7 @@ from .priority import Bits
 
 
 class JumpingGroups(BottomKGroups):
-    """Many samples over a `Pool`; a family gives the kernel by which its rows enter (`_enter`)."""
+    """Many samples over a `Pool`; a family provides the kernel by which its rows enter (`_enter`)."""
 
     _pool: Pool
 
@@ -35,7 +35,7 @@ class JumpingGroups(BottomKGroups):
         items = pool.accept(rows.items, self._format.name)
         if groups is None:
             pool.reserve(np.array([len(items)]))
-            # Only while a sample fills are bits of items looked at.
+            # Bits of items are only read while a sample fills.
             room = int(pool.heaps["k"][0] - pool.heaps["size"][0])
             bits = bits_of(items.slice(0, self._rows_to_fill(room, prepared)))
         else:
@@ -47,31 +47,32 @@ class JumpingGroups(BottomKGroups):
 
     @abstractmethod
     def _prepare(self, rows: Rows, *args: Any, **inputs: Any) -> Any:
-        """A family's further row-wise inputs, checked and brought to one an item."""
+        """Validate a family's further row-wise inputs, and expand them to one per item."""
 
     def _rows_to_fill(self, room: int, prepared: Any) -> int:
-        """How many rows it takes, at most, until `room` items have entered a sample that isn't full."""
+        """Return the most rows needed until `room` items have entered a sample that isn't full."""
         return room
 
     @abstractmethod
     def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, entered: np.ndarray) -> int:
-        """Run the family's kernel; `entered`, as long as there are items, gets those that enter; how many."""
+        """Run the family's kernel; `entered`, with one place per item, gets the items that enter. Returns how
+        many."""
 
     def to_columns(self) -> pa.Table:
-        """All samples exploded: `group` (int64), `priority` (double) and `item`, a row an item.
+        """Explode all samples: `group` (int64), `priority` (double) and `item`, one row per item.
 
-        An engine merges them without this package by keeping, of each group, the k rows of greatest
-        priority (Spark: ``max_by(struct(priority, item), priority, k)``), and adding up `n`.
+        An engine can merge them without this package by keeping each group's k rows with the greatest
+        priorities (Spark: ``max_by(struct(priority, item), priority, k)``), and summing `n`.
         """
         parts = self._pool.parts(np.arange(len(self)))
         groups = np.repeat(np.arange(len(self)), parts.samples["size"])
         return pa.table({"group": groups, "priority": parts.priority, "item": parts.items})
 
     def merge_columns(self, groups: Any, priority: Any, item: Any, n: Any) -> None:
-        """Fold exploded samples in: items with their priorities, and the rows each group's had seen.
+        """Merge exploded samples: items with their priorities, and the number of rows for each group.
 
-        `groups`, `priority` and `item` hold one entry an item, `n` one a group of this object (0 where no
-        sample is folded in). Raises `SketchError` for a null item or a priority that is not a number.
+        `groups`, `priority` and `item` have one entry per item, `n` one per group of this object (0 for
+        groups without a sample). Raises `SketchError` for a null item or a priority that is not a number.
         """
         items = as_rows(item).items
         numbers = as_groups(groups, len(items), len(self))
@@ -93,7 +94,7 @@ class JumpingGroups(BottomKGroups):
 
 
 class Jumping(BottomK):
-    """One such sample."""
+    """A single such sample."""
 
     _groups: JumpingGroups
 

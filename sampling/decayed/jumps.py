@@ -1,7 +1,7 @@
-"""Jumps over weights that are given by their logarithms, so that none overflows.
+"""Jumps over weights given by their logarithms, so that none overflows.
 
-With T the least priority kept, ln w − ln E, a row enters with probability 1 − exp(−x), x = exp(ln w − T): the
-jump is over an exponential number of mean 1 of those x.
+With T the least priority stored, ln w − ln E, a row enters with probability 1 − exp(−x), x = exp(ln w − T),
+so a jump covers a total of x that is exponential with mean 1.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from ...sketches.core.jit import lean
-from ...sketches.core.random import step
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.hashing.random import step
 from ..core.heaps import UNDRAWN, is_full, push, replace
 from ..core.priority import absorb, exponential, exponential_below, item_bits
 
@@ -20,7 +20,7 @@ _LEAST = 5e-324
 
 @lean
 def update(heaps, slots, groups, log_weights, bits, first_item, entered):
-    """Rows into their groups, or all into group 0 where `groups` is empty."""
+    """Add rows to their groups, or all to group 0 if `groups` is empty."""
     count = np.int64(0)
     for row in range(len(log_weights)):
         heap = heaps[groups[row] if len(groups) else 0]

@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.group_numbers import as_groups, grown
-from ...sketches.core.image_columns import as_images
+from ...sketches.core.groups.group_numbers import as_groups, grown
 from ...sketches.core.limits import refuse_beyond
 from ...sketches.core.parameters import seconds
 from ...sketches.core.protocol import Groups, SketchError
+from ...sketches.core.values.image_columns import as_images
 from ..core.decay import HalfLife, as_moment, as_times, moved
 from ..core.items import Rows, as_rows
 from .images import IMAGE, MAGIC, MOST_ROWS, NOBODY, STATE, VERSION, read_image
 
 
 class DecayedCountGroups(Groups):
-    """A decayed count for each of many groups, 32 bytes each; `DecayedCount` states the promise.
+    """A decayed count for each of many groups, of 32 bytes each; `DecayedCount` states the promise.
 
     >>> groups = DecayedCountGroups(2, half_life=60.0)
     >>> groups.update([0, 1, 1], ["a", "b", "c"], time=[0, 0, 60_000_000])
@@ -59,7 +59,7 @@ class DecayedCountGroups(Groups):
     def _add(
         self, groups: np.ndarray, weights: np.ndarray, epochs: np.ndarray, n: np.ndarray, times: Any
     ) -> None:
-        """Add weights, each as of its epoch, to their groups."""
+        """Add weights, each relative to its epoch, to their groups."""
         state = self._state
         before = state["epoch"].copy()
         np.maximum.at(state["epoch"], groups, epochs)
@@ -70,7 +70,7 @@ class DecayedCountGroups(Groups):
         np.add.at(state["n"], groups, n)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Add serialised counts, nulls skipped. Raises `SketchError` for bytes that are not one."""
+        """Add serialised counts; nulls are skipped. Raises `SketchError` for other bytes."""
         numbers, images = as_images(groups, column, self._n, "DecayedCount")
         states = [self._read(image) for image in (images.to_arrow().to_pylist() if len(images) else ())]
         seen = np.array([state["n"] > 0 for state in states], bool)
@@ -88,7 +88,7 @@ class DecayedCountGroups(Groups):
         return state
 
     def to_arrow(self) -> pa.Array:
-        """The counts' images, 48 bytes each, as binary in group order."""
+        """Return the counts' images, 48 bytes each, as binary in group order."""
         rows = self._state[: self._n].tolist()
         half_life = self._decay.seconds
         return pa.array(
@@ -97,10 +97,9 @@ class DecayedCountGroups(Groups):
         )
 
     def counts(self, now: datetime | int | None = None) -> np.ndarray:
-        """The decayed count of each group as of `now`, or of the group's own latest row (float64).
+        """Return the decayed count of each group as of `now`, or of the group's own latest row (float64).
 
-        Raises `ValueError` for a `now` before a group's latest row: how much was counted by then is not known
-        any more.
+        Raises `ValueError` for a `now` before a group's latest row, because earlier counts are not stored.
         """
         state = self._state[: self._n]
         moments = state["latest"] if now is None else np.full(self._n, as_moment(now, "DecayedCount"))

@@ -1,4 +1,4 @@
-"""One `DecayedQuantiles` a group."""
+"""One `DecayedQuantiles` per group."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.column_kinds import numeric
+from ...sketches.core.columns.column_kinds import numeric
 from ...sketches.core.one_by_one import OneByOne
 
 
 class DecayedQuantilesGroups(OneByOne):
-    """One `DecayedQuantiles` a group: see there for the error promised.
+    """One `DecayedQuantiles` per group; `DecayedQuantiles` states the promised error.
 
     >>> groups = DecayedQuantilesGroups(2, half_life=60.0)
     >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0], time=[0, 0, 10_000_000])
@@ -31,5 +31,5 @@ class DecayedQuantilesGroups(OneByOne):
         super().__init__(n, half_life=half_life, relative_accuracy=relative_accuracy)
 
     def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
-        """Add each group's numbers with their event times to its sketch. Raises as for one."""
+        """Add each group's numbers with their event times. Raises what `DecayedQuantiles.update` raises."""
         self._update(groups, values, time=time)

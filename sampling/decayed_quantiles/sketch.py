@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ...sketches.core.answers import quantile_answer
-from ...sketches.core.numbers import as_numbers
+from ...sketches.core.columns.times import as_times
 from ...sketches.core.one_by_one import Staged
 from ...sketches.core.parameters import real, seconds
-from ...sketches.core.points import as_share, as_shares, double_point
 from ...sketches.core.protocol import SketchError
-from ...sketches.core.times import as_times
+from ...sketches.core.values.numbers import as_numbers
+from ...sketches.core.values.points import as_share, as_shares, double_point
 from ..core.decay import HalfLife, moved
 
 _HEAD = struct.Struct("<4sBxxxddqqI4x")
@@ -24,7 +24,7 @@ _FINEST, _COARSEST = 1e-4, 0.5
 _LEAST = 2.2250738585072014e-308
 _ROUNDING, _EDGE_ERROR = 1e-9, 1e-12
 _MOST = (1 << 62) - 1
-"""Values that a sketch counts."""
+"""The most values that a sketch counts."""
 
 
 class DecayedQuantiles(Staged):
@@ -58,7 +58,7 @@ class DecayedQuantiles(Staged):
         self._decay = HalfLife(seconds(self.family, "half_life", half_life))
         self._accuracy = real(self.family, "relative_accuracy", relative_accuracy, _FINEST, _COARSEST)
         self._log_gamma = math.log1p(2 * self._accuracy / (1 - self._accuracy))
-        # Keys rise with the values: positive buckets from `_shift` on up, negative ones from −`_shift` down.
+        # Keys ascend with values: positive buckets from `_shift` up, negative ones from −`_shift` down.
         self._shift = math.ceil(745 / self._log_gamma) + 2
         self._epoch, self._n = np.iinfo(np.int64).min, 0
         self._keys, self._weights = np.empty(0, np.int64), np.empty(0)
@@ -106,7 +106,7 @@ class DecayedQuantiles(Staged):
         return (np.sign(numbers) * (keys + self._shift)).astype(np.int64)
 
     def _add(self, keys: np.ndarray, weights: np.ndarray, epoch: int, n: int) -> None:
-        """Add weights as of an epoch to their buckets."""
+        """Add weights, relative to an epoch, to their buckets."""
         newest = max(self._epoch, epoch) if self._n else epoch
         mine, theirs = (
             moved(part, np.full(len(part), old), np.full(len(part), newest))
@@ -153,7 +153,7 @@ class DecayedQuantiles(Staged):
         lower, upper = self._edges(key)
         if not key:
             return lower, upper
-        # Logarithms and powers are off by less, so that a value at an edge lies between them as well.
+        # The errors of logarithms and powers are smaller, so these edges also contain a value at an edge.
         least, most = lower - abs(lower) * _EDGE_ERROR, upper + abs(upper) * _EDGE_ERROR
         return least if math.isfinite(lower) else lower, most if math.isfinite(upper) else upper
 
@@ -179,7 +179,7 @@ class DecayedQuantiles(Staged):
             return 0.0
         if not (
             math.isfinite(lower) and math.isfinite(upper)
-        ):  # the edge nearer to zero: what is finite, if any
+        ):  # the edge nearer to zero: finite values, if any
             return lower if key > 0 else upper
         return lower * (2 / (1 + lower / upper))
 
@@ -218,7 +218,7 @@ class DecayedQuantiles(Staged):
         weights = np.frombuffer(data, "<f8", used, _HEAD.size + 8 * used).astype(np.float64)
         if not 0 <= n <= _MOST or (n > 0) != (used > 0) or (n == 0 and epoch != sketch._epoch):
             raise SketchError(f"{cls.family}: {used} buckets can't hold {n} values")
-        # The latest value is in the epoch and weighs from 1 to 2; none weighs more.
+        # The latest value is in the epoch and has a weight from 1 to 2; no weight is larger.
         total = weights.sum() if np.isfinite(weights).all() else math.nan
         if used and not ((weights > 0).all() and 1 - _ROUNDING <= total <= 2.0 * n * (1 + _ROUNDING)):
             raise SketchError(f"{cls.family}: weights that {n} values can't have")

@@ -1,4 +1,4 @@
-"""The rows of a share of the keys for many groups at once, by group number."""
+"""Hash samples of many groups at once, by group number."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.arrays import as_input, is_scalar
-from ...sketches.core.jit import lean
-from ...sketches.core.random import step
+from ...sketches.core.columns.arrays import as_input, is_scalar
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.hashing.random import step
 from ..core.bernoulli_base import ShareGroups, of_rows
 from ..core.items import Rows, hash_items
 
-# Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
+# Not the sketches' seed: keys sampled by the same hash that counts them would be counted wrongly.
 _SEED = np.uint64(0x51EE7)
 
 
 @lean
 def _states(heaps, groups, states):
-    """A random state for each row of its group."""
+    """Draw a random state for each row from its group."""
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         states[row] = heap.state
@@ -41,7 +41,7 @@ class HashSampleGroups(ShareGroups):
         super().__init__("HashSample", 7, n, p, seed)
 
     def update(self, groups: Any, values: Any, key: Any = None) -> None:
-        """Add values with their keys, one a row, to their groups. Raises as for one."""
+        """Add values with a key per row to their groups. Raises what `HashSample.update` raises."""
         self._update_groups(groups, values, key=key)
 
     def _prepare(self, rows: Rows, key: Any = None) -> np.ndarray:
@@ -59,10 +59,10 @@ class HashSampleGroups(ShareGroups):
 
 
 def keys_in_share(keys: Any, p: float) -> np.ndarray:
-    """Which keys belong to the share p of all keys: the same ones in every stream, process and year.
+    """Return which keys belong to the share p of all keys, the same in every stream, process and year.
 
-    By a MurmurHash3 of the key that no sketch uses, so what is sampled can still be counted. A share is part
-    of every larger one. A null key belongs to none.
+    It uses a MurmurHash3 of the key with a seed that no sketch uses, so that samples can still be counted. A
+    share is contained in every larger one. A null key belongs to none.
 
     >>> users = ["ann", "bob", "ann", None]
     >>> keys_in_share(users, 1.0).tolist()

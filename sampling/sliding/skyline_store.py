@@ -1,12 +1,13 @@
-"""Samples of a moving time span: of each row its time and priority, as long as a query may yet need it.
+"""Samples of a sliding time span: each row's time and priority, for as long as a query may need the row.
 
-Of the rows of any span that ends now, the k of greatest priority are the sample. So a row is done with once
-it is older than the longest span, or once k rows that are no older have greater priorities: it can't be among
-the k of any span. What is left is the k-skyline of (time, priority), some k·ln(rows in the window / k) rows.
-It depends only on which rows there were, not on their order, so skylines merge by taking that of both.
+The sample of any span that ends now is the k rows with the greatest priorities. So a row can be dropped when
+it is older than the longest span, or when k rows that are not older have greater priorities: then it can't be
+among the k of any span. The remaining rows are the k-skyline of (time, priority), about
+k·ln(rows in the window / k) rows. It depends only on the set of rows, not on their order, so two skylines are
+merged by computing the skyline of both.
 
-Source: Babcock, Datar and Motwani, *Sampling from a moving window over streaming data*, SODA 2002, its
-priority sample, kept for k items at once.
+Source: Babcock, Datar and Motwani, *Sampling from a moving window over streaming data*, SODA 2002: its
+priority sample, extended to k items.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.group_numbers import frozen
-from ...sketches.core.jit import lean
-from ...sketches.core.random import base_state, step, uniform
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.groups.group_numbers import frozen
+from ...sketches.core.hashing.random import base_state, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.heaps import HEAP, offer
 from ..core.images import SAMPLE, Parts, samples_of
@@ -25,14 +26,14 @@ from ..core.pool import new_heaps
 from ..core.priority import absorb
 
 _PENDING = 4096
-"""Rows that may wait for the next tidying up, beside as many as are kept."""
+"""Rows that may wait for the next tidying, in addition to as many as are stored."""
 
 _NO_TIMES = np.empty(0, np.int64)
 
 
 @lean
 def draw(heaps, groups, times, out):
-    """A priority for each row, from its group's state and its time."""
+    """Draw a priority for each row, from its group's state and its time."""
     for row in range(len(times)):
         heap = heaps[groups[row]]
         heap.seen += 1
@@ -42,9 +43,10 @@ def draw(heaps, groups, times, out):
 
 @lean
 def skyline(heaps, groups, times, priorities, order, window, best, slots, kept):
-    """Fill `kept` with the rows that a query may yet need; `order` has groups together, latest rows first.
+    """Fill `kept` with the rows that a query may still need; `order` has contiguous groups, latest rows
+    first.
 
-    `best` is one heap over `slots`, as many as the rows of a group that a span may hold.
+    `best` is a heap over `slots`, with room for k rows.
     """
     group = np.int64(-1)
     latest = np.int64(0)
@@ -58,7 +60,7 @@ def skyline(heaps, groups, times, priorities, order, window, best, slots, kept):
             best[0].k = heaps[group].k
         if np.uint64(latest) - np.uint64(times[row]) >= window:
             continue
-        # All rows in the heap are as late or later: k of greater priority rule this one out for good.
+        # All rows in the heap are as late or later: k rows of greater priority rule this one out for good.
         if best[0].size >= best[0].k and priorities[row] <= slots.priorities[0]:
             continue
         offer(best[0], slots, priorities[row], 0)
@@ -68,7 +70,7 @@ def skyline(heaps, groups, times, priorities, order, window, best, slots, kept):
 
 
 class Skylines:
-    """Skylines by group number, with the same outside as `pool.Pool`."""
+    """Skylines by group number, with the interface of `pool.Pool`."""
 
     def __init__(self, n: int, k: int, seed: int | None, window_us: int) -> None:
         self.k = k
@@ -88,20 +90,20 @@ class Skylines:
 
     @property
     def heaps(self) -> np.ndarray:
-        """One `HEAP` record a group, `size` being the rows kept."""
+        """One `HEAP` record per group; `size` is the number of stored rows."""
         self._tidy()
         return self._heaps
 
     def resize(self, n: int) -> None:
-        """Grow to `n` groups, the new ones empty, each with a random state of its own."""
+        """Grow to `n` groups; the new ones are empty, each with its own random state."""
         new = new_heaps(self._base, len(self), n, self.k, self._seeded)
         self._heaps = np.concatenate([self._heaps, new])
 
     def add(self, groups: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Give rows their priorities; returns the rows whose items are to be passed to `keep`."""
+        """Draw priorities for rows; return the rows whose items must be passed to `keep`."""
         priorities = np.empty(len(times), np.float64)
         draw(self._heaps, groups, times, priorities)
-        # Of a block of times in order the latest rows are the last; any order leaves nothing out.
+        # In a sorted block of times, the latest rows are the last; no order loses rows.
         if groups[0] == groups[-1] and (groups[1:] == groups[:-1]).all() and (times[1:] >= times[:-1]).all():
             order = np.arange(len(times) - 1, -1, -1)
         else:
@@ -111,13 +113,13 @@ class Skylines:
         return kept
 
     def accept(self, items: pa.Array, family: str) -> pa.Array:
-        """The items as they are kept. Raises `SketchError`, and changes nothing, if they don't fit."""
+        """Convert items for storage. Raises `SketchError`, with nothing changed, if they don't fit."""
         if self.items.widened_by(items.type):
-            self._tidy()  # what no span holds any more has no say in it
+            self._tidy()  # rows outside all spans must not influence the type
         return self.items.accept(self.items.fit(items, family))
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
-        """Fold whole samples into their groups."""
+        """Merge whole samples into their groups."""
         items = self.accept(parts.items, family) if len(parts.priority) else parts.items
         samples = parts.samples.copy()
         samples["size"] = 0
@@ -128,7 +130,7 @@ class Skylines:
         self._tidy()
 
     def parts(self, groups: np.ndarray) -> Parts:
-        """The skylines of those groups, each one's greatest priority first."""
+        """Return the skylines of these groups, greatest priority first."""
         self._tidy()
         chosen = self._heaps[groups]
         samples = samples_of(len(chosen))
@@ -152,7 +154,7 @@ class Skylines:
             self._tidy()
 
     def _tidy(self) -> None:
-        """One skyline of the rows kept and those waiting, groups and times in order, items alike."""
+        """Compute one skyline of the stored and waiting rows, sorted by group and time, with their items."""
         if not self._waiting:
             return
         columns = zip((self._groups, self._times, self._priorities), *self._waiting)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.arrays import as_input, is_scalar
+from ...sketches.core.columns.arrays import as_input, is_scalar
+from ...sketches.core.columns.times import cut
+from ...sketches.core.columns.utf8_repair import readable
 from ...sketches.core.parameters import whole
-from ...sketches.core.times import cut
-from ...sketches.core.utf8_repair import readable
 from ..core.bottom_k import BottomKGroups, checked_k
 from ..core.images import MOST_K, Format
 from ..core.items import Rows, bits_of, hash_items, kept_type
@@ -37,7 +37,7 @@ class StratifiedReservoirGroups(BottomKGroups):
         self._pool = Strata(n, checked_k(k, self._format.name), seed, int(capacity))
 
     def update(self, groups: Any, values: Any, key: Any = None) -> None:
-        """Add values with their keys, one a row, to their groups. Raises as for one."""
+        """Add values with a key per row to their groups. Raises what `StratifiedReservoir.update` raises."""
         self._update_groups(groups, values, key=key)
 
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:

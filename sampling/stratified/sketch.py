@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from ...sketches.core.lists import elements
+from ...sketches.core.columns.lists import elements
 from ...sketches.core.protocol import SketchError
 from ..core.bottom_k import BottomK, plain
 from ..core.images import MOST_K

@@ -1,9 +1,9 @@
-"""Samples by key within groups: which stratum a row belongs to, and how all of a group's stay within bounds.
+"""Samples by key within groups: assign rows to strata, and limit the total size of a group.
 
-What is kept depends only on which rows there were: of each key the k rows of greatest priority, with the
-largest k (up to the one requested) that keeps the group within its capacity; and where there are more keys
-than that, one row of each of those whose hash is smallest. Each of these only shrinks as rows are added, so a
-part never dropped what the whole would keep, and merging is exact.
+The stored rows depend only on the set of rows: for each key, the k rows with the greatest priorities, with
+the largest k (up to the requested one) that keeps the group within its capacity; and if there are more keys
+than the capacity, one row for each of the keys with the smallest hashes. Each of these sets only shrinks as
+rows are added, so a part never drops a row that the whole would keep, and merging is exact.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...sketches.core.jit import lean
+from ...sketches.core.compilation.jit import lean
+from ...sketches.core.hashing.random import base_state, mixed, step, uniform
 from ...sketches.core.protocol import SketchError
-from ...sketches.core.random import base_state, mixed, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.images import SAMPLE, Format, Parts, samples_of
 from ..core.items import Items, equal_as, hash_items
@@ -27,7 +27,7 @@ _STRATUM = Format("StratifiedReservoir", 8)
 
 @lean
 def _place(keys, table, start):
-    """Enter the strata from `start` on into the hash table."""
+    """Insert the strata from `start` on into the hash table."""
     mask = len(table) - 1
     for i in range(start, len(keys)):
         at = np.int64(keys[i]) & mask
@@ -38,7 +38,8 @@ def _place(keys, table, start):
 
 @lean
 def _number(keys, n, table, wanted, numbers, first_rows):
-    """The stratum of each row by its key in `wanted`; new keys join `keys` from `n` on; how many then."""
+    """Find each row's stratum by its key in `wanted`; append new keys to `keys` from `n` on; return their
+    total."""
     mask = len(table) - 1
     n_strata = n
     for row in range(len(wanted)):
@@ -56,7 +57,7 @@ def _number(keys, n, table, wanted, numbers, first_rows):
 
 @lean
 def _draw(heaps, groups, hashes, items, priorities):
-    """A priority for each row."""
+    """Draw a priority for each row."""
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         heap.seen += 1
@@ -66,7 +67,7 @@ def _draw(heaps, groups, hashes, items, priorities):
 
 
 class Strata:
-    """Stratified samples by group number, with the same outside as `pool.Pool`."""
+    """Stratified samples by group number, with the interface of `pool.Pool`."""
 
     def __init__(self, n: int, k: int, seed: int | None, capacity: int) -> None:
         self.k = k
@@ -87,11 +88,11 @@ class Strata:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Items kept a group."""
+        """The number of items per group."""
         return np.bincount(self._groups, self._pool.heaps["size"], len(self)).astype(np.int64)
 
     def resize(self, n: int) -> None:
-        """Grow to `n` groups, the new ones empty, each with a random state of its own."""
+        """Grow to `n` groups; the new ones are empty, each with its own random state."""
         new = new_heaps(self._base, len(self), n, self.k, self._seeded)
         self.heaps = np.concatenate([self.heaps, new])
 
@@ -103,7 +104,7 @@ class Strata:
         keys: pa.Array,
         hashes: np.ndarray,
     ) -> None:
-        """Rows into the strata of their groups and keys; a block at a time, so that memory stays bounded."""
+        """Add rows to the strata of their groups and keys, in blocks, so that memory stays bounded."""
         priorities = np.empty(len(groups), np.float64)
         _draw(self.heaps, groups, hashes, bits, priorities)
         for start in range(0, len(groups), _BLOCK):
@@ -114,7 +115,7 @@ class Strata:
             self._bound()
 
     def _strata(self, groups: np.ndarray, hashes: np.ndarray, keys: pa.Array) -> np.ndarray:
-        """The stratum of each row, new ones made."""
+        """Return the stratum of each row, creating new strata."""
         ids = mixed(hashes + mixed(groups.astype(np.uint64)))
         n = len(self._ids)
         if 2 * (n + len(ids)) > len(self._table):
@@ -133,7 +134,7 @@ class Strata:
         return strata
 
     def _bound(self) -> None:
-        """Bring all groups within their capacity, and their strata to the group's k."""
+        """Reduce all groups to their capacity, and their strata to the group's k."""
         dropped = np.empty(0, np.int64)
         for group in np.flatnonzero(self.sizes > self._capacity):
             own = np.flatnonzero(self._groups == group)
@@ -152,13 +153,14 @@ class Strata:
             _place(self._ids, self._table, 0)
 
     def accept(self, keys: pa.Array, items: pa.Array, family: str) -> tuple[pa.Array, pa.Array]:
-        """Both as they are kept, before any is. Raises `SketchError`, with nothing changed, for others."""
+        """Convert keys and items for storage. Raises `SketchError`, with nothing changed, if they don't
+        fit."""
         keys = equal_as(keys, self._keys.type)
         fitted = self._keys.fit(keys, f"{family}, keys"), self._pool.fit(items, family)
         return self._keys.accept(fitted[0]), self._pool.items.accept(fitted[1])
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
-        """Fold whole samples into their groups."""
+        """Merge whole samples into their groups."""
         strata_groups = np.repeat(groups, parts.samples["size"])
         samples = parts.samples.copy()
         samples["size"] = 0
@@ -173,7 +175,7 @@ class Strata:
         self._bound()
 
     def parts(self, groups: np.ndarray) -> Parts:
-        """The samples of those groups: as items their keys with their samples, smallest hash first."""
+        """Return the samples of these groups; items are keys with their samples, smallest hash first."""
         order = np.lexsort((self._hashes, self._groups))
         counts = np.bincount(self._groups, minlength=len(self))
         starts = np.cumsum(counts) - counts
@@ -192,7 +194,7 @@ class Strata:
         return Parts(samples, priority, items)
 
     def table(self) -> pa.Table:
-        """All strata: `group`, `key`, `n` rows seen, and `items`, a list of those kept."""
+        """Return all strata: `group`, `key`, `n` rows seen, and `items`, the list of stored items."""
         order = np.lexsort((self._hashes, self._groups))
         inner = self._pool.parts(order)
         ends = np.concatenate([[0], np.cumsum(inner.samples["size"])])
@@ -204,7 +206,7 @@ class Strata:
 
 
 def _largest_k(sizes: np.ndarray, capacity: int) -> int:
-    """The largest k with which samples of those sizes hold `capacity` items in all, 1 at least."""
+    """Return the largest k, at least 1, with which samples of these sizes have at most `capacity` items."""
     low, high = 1, int(sizes.max())
     while low < high:
         middle = (low + high + 1) // 2
@@ -216,7 +218,7 @@ def _largest_k(sizes: np.ndarray, capacity: int) -> int:
 
 
 def _unfold(items: pa.Array, family: str) -> tuple[pa.Array, Parts]:
-    """Keys and their samples of the items that `Strata.parts` made."""
+    """Split the items from `Strata.parts` into keys and their samples."""
     names = [field.name for field in items.type] if pa.types.is_struct(items.type) else []
     if names != ["key", "sample"] or not pa.types.is_large_binary(items.type.field("sample").type):
         raise SketchError(f"{family}: the image's items are not keys with their samples")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.weights import as_doubles
+from ...sketches.core.columns.weights import as_doubles
 from ..core.images import Format
 from ..core.items import Rows
 from ..core.priority import Bits
@@ -21,7 +21,8 @@ _BITS = np.array([LEAST_WEIGHT, MOST_WEIGHT]).view(np.int64)
 
 
 def as_weights(weight: Any, rows: Rows, family: str) -> np.ndarray:
-    """One weight an item as float64; one number stands for all. Raises `ValueError` for impossible ones."""
+    """Return one weight per item as float64; one number applies to all. Raises `ValueError` for invalid
+    weights."""
     weights = rows.per_item(as_doubles(weight, rows.length, f"{family}: expected one weight"), "weight")
     least, most = jumps.bit_range(weights)
     if len(weights) and not (_BITS[0] <= least and most <= _BITS[1]):
@@ -51,7 +52,7 @@ class WeightedReservoirGroups(JumpingGroups):
         super().__init__(n, k, seed)
 
     def update(self, groups: Any, values: Any, weight: Any = None) -> None:
-        """Add values with their weights, one a row, to their groups. Raises as for one."""
+        """Add values with a weight per row to their groups. Raises what `WeightedReservoir.update` raises."""
         self._update_groups(groups, values, weight=weight)
 
     def _prepare(self, rows: Rows, weight: Any = None) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Jumps over unequal weights, a block at a time and yet to the bit the same for any cut into batches.
+"""Jumps over unequal weights, computed in blocks, with bit-identical results for any batching.
 
-Sums of floats depend on their grouping, so each weight is first rounded to a multiple of a unit so small that
-it doesn't matter, 2^−45 of the mean jump, and so large that all sums below a jump's length are exact. The
-unit follows from the least priority kept, which stays the same for the whole jump.
+Sums of floats depend on their grouping, so each weight is first rounded to a multiple of a unit that is
+negligibly small, 2^−45 of the mean jump, but large enough that all sums below a jump's length are exact. The
+unit depends only on the least priority stored, which doesn't change during a jump.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ import math
 
 import numpy as np
 
-from ...sketches.core.jit import BLOCK, inner, lean, summing
+from ...sketches.core.compilation.jit import BLOCK, inner, lean, summing
 from ..core.heaps import is_full
 from ..core.priority import item_bits
 from ..core.skip_kernel import draw_jump, fill, land
 
 TOGETHER = 256
-"""Weights that are added up at a time."""
+"""The number of weights summed at a time."""
 _MOST_UNITS = 2.0**51
 
 
 @inner
 def unit_of(least):
-    """The unit for jumps over a least priority: a power of two, jumps being shorter than 2^51 of it.
+    """Return the unit for jumps with this least priority: a power of two such that jumps are below 2^51
+    units.
 
-    An exponential number of 64 bits is below 45, so a jump is below 45 / −least < 2^6 · 2^exponent.
+    An exponential random number of 64 bits is below 45, so a jump is below 45 / −least < 2^6 · 2^exponent.
     """
     return math.ldexp(1.0, math.frexp(-1.0 / least)[1] - 45)
 
 
 @inner
 def rounded(weight, unit):
-    """A weight as a multiple of the unit, 2^51 at most: to 1.5 · 2^52 units no smaller part can be added."""
+    """Round a weight to a multiple of the unit, at most 2^51, by adding and subtracting 1.5 · 2^52 units."""
     all_bits = 1.5 * 2.0**52 * unit
     return (min(weight, _MOST_UNITS * unit) + all_bits) - all_bits
 
 
 @summing
 def _total(block):
-    """The sum in whatever order is fastest: of multiples of one unit it is exact."""
+    """Sum in the fastest order: the sum of multiples of one unit is exact."""
     total = 0.0
     for i in range(len(block)):
         total += block[i]
@@ -54,10 +55,11 @@ def _round_block(block, unit, out):
 
 @inner
 def pass_by(weights, row, left, unit, scratch):
-    """The row at which a jump of `left` ends, one past the last if none, and what is left of it then."""
+    """Return the row where a jump of `left` ends, one past the last if none, and the rest of the jump."""
     while row + TOGETHER <= len(weights):
         _round_block(weights[row : row + TOGETHER], unit, scratch)
-        # Exact, as all are multiples of one unit: the jump ends at the same row for any cut into blocks.
+        # Exact, because all are multiples of one unit: the jump ends at the same row for any division into
+        # blocks.
         total = _total(scratch)
         if total > left:
             break
@@ -74,7 +76,7 @@ def pass_by(weights, row, left, unit, scratch):
 
 @inner
 def draw_rounded_jump(heap, slots, unit):
-    """As `draw_jump`, in whole units."""
+    """Like `draw_jump`, in whole units."""
     if heap.left < 0.0:
         draw_jump(heap, slots)
         heap.left = rounded(heap.left, unit)
@@ -82,9 +84,9 @@ def draw_rounded_jump(heap, slots, unit):
 
 @lean
 def update_one(heaps, slots, weights, items, first_item, entered, scratch):
-    """Rows of those weights into group 0; a row of weight 0 is never sampled.
+    """Add rows with these weights to group 0; a row of weight 0 is never sampled.
 
-    `scratch` holds `TOGETHER` doubles.
+    `scratch` has room for `TOGETHER` doubles.
     """
     heap = heaps[0]
     heap.seen += len(weights)
@@ -112,7 +114,7 @@ def update_one(heaps, slots, weights, items, first_item, entered, scratch):
 
 @lean
 def update_many(heaps, slots, groups, weights, items, first_item, entered):
-    """Rows of those weights into their groups."""
+    """Add rows with these weights to their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]
@@ -137,7 +139,8 @@ def update_many(heaps, slots, groups, weights, items, first_item, entered):
 
 @lean
 def bit_range(weights):
-    """Least and greatest of the weights' bits as int64: numbers from 0.0 to infinity are in their order."""
+    """Return the least and greatest bits of the weights as int64; these have the order of numbers from 0.0
+    up."""
     bits = weights.view(np.int64)
     least = np.int64(2**63 - 1)
     most = np.int64(-(2**63))

@@ -1,4 +1,4 @@
-"""Bloom filters of many groups: a filter for those that have seen enough, a common log for the others."""
+"""Bloom filters of many groups: a filter for groups with enough rows, a shared log for the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
-from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images, check_sums, image_column
-from ..core.item_kinds import code_of, joint_kind, kind_of_code, kind_with
+from ..core.columns.column_kinds import hashable
+from ..core.groups.group_numbers import as_groups
+from ..core.groups.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
-from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
+from ..core.values.image_columns import as_images, check_sums, image_column
+from ..core.values.item_kinds import code_of, joint_kind, kind_of_code, kind_with
 from . import images_many as many
 from . import update as kernels
 from .images import CHECK_AT, KIND_AT, START, UNKNOWN, Image, header, parse
@@ -22,11 +22,10 @@ from .sketch import Bloom, items_of, keys_of, seed_of
 
 
 class BloomGroups(Groups):
-    """`Bloom` for many groups; one that saw n values takes 16 · n bytes, and at most its filter's.
+    """`Bloom` for many groups; a group with n values takes 16 · n bytes, and at most the size of its filter.
 
-    As much again may lie free for values to come.
-
-    Serialised every filter has full size (mostly zeros, which compress).
+    As much again may be free for later values. Serialised, every filter has full size (mostly zeros, which
+    compress well).
 
     >>> groups = BloomGroups(2, capacity=100)
     >>> groups.update([0, 1], ["a", "b"])
@@ -53,7 +52,7 @@ class BloomGroups(Groups):
         empty = Image(layout, words, self._shape.k, self._seed, self._capacity, self._fpp)
         self._header = np.frombuffer(header(empty), np.uint8)
         self._n = 0
-        patience = max(self._shape.words // 16, 8)  # lines that take a quarter of the filter's bytes
+        patience = max(self._shape.words // 16, 8)  # lines with a quarter of the filter's bytes
         self._lazy = LazyTables((self._shape.words,), np.uint32, 2, patience, self._replay)
         self.resize(n)
 
@@ -76,7 +75,7 @@ class BloomGroups(Groups):
         return numbers, keys
 
     def update(self, groups: np.ndarray, values: Any) -> None:
-        """Add values to their groups. Raises as for one."""
+        """Add values to their groups. Raises what `Bloom.update` raises."""
         numbers, keys = self._rows(groups, values)
         lazy = self._lazy
         for first in range(0, len(keys), ROWS_AT_ONCE):
@@ -88,7 +87,7 @@ class BloomGroups(Groups):
             )
 
     def admit(self, groups: np.ndarray, values: Any) -> np.ndarray:
-        """Add values one after the other; for each whether it certainly was not in its group before."""
+        """Add values in turn; return for each whether it certainly was not in its group before."""
         numbers, keys = self._rows(groups, values)
         self._lazy.give(numbers)
         new = np.empty(len(keys), np.bool_)
@@ -129,12 +128,13 @@ class BloomGroups(Groups):
         return self._layout == "blocked"
 
     def _check_sums(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Those that filters in our own layout should have."""
+        """Compute the checksums that filters in our own layout should have."""
         of_headers = check_sums(data, starts, np.minimum(starts + CHECK_AT, ends))
         return check_sums(data, np.minimum(starts + START, ends), ends, of_headers)
 
     def to_arrow(self) -> pa.Array:
-        """The bytes of the layout as `binary`, one filter a group. Raises `OverflowError` beyond 2 GiB."""
+        """Return a filter per group as `binary`, in the layout's bytes. Raises `OverflowError` beyond 2
+        GiB."""
         if 4 * self._shape.words * self._n >= 1 << 31:
             raise OverflowError(
                 f"bloom: {self._n} filters of {4 * self._shape.words} bytes don't fit one Arrow column; "

@@ -1,10 +1,10 @@
-"""Bytes of a Bloom filter: Spark's two versions, and a blocked filter's own.
+"""The bytes of Bloom filters: Spark's two versions, and our own for blocked filters.
 
 Spark's, big-endian: int32 version (1 or 2), int32 bits a value, in version 2 int32 seed, int32 words, int64
 words. Own, little-endian::
 
     byte  0  b"SGBLOOM"
-          7  the kind of the items (`core.item_kinds`), b"1" where it isn't known
+          7  the kind of the items (`core.values.item_kinds`), b"1" where it isn't known
           8  uint64 capacity
          16  float64 false positives at capacity
          24  int32 seed
@@ -12,7 +12,7 @@ words. Own, little-endian::
          32  uint32 CRC-32 of the bytes before and the words
          36  the words
 
-Spark's have no check sum: a damaged word is another filter.
+Spark's have no checksum: a damaged word gives a different filter.
 
 Source: Spark `BloomFilterImpl.writeTo`, `BloomFilterImplV2.writeTo`, `BitArray.writeTo`.
 """
@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.item_kinds import code_of, kind_of_code
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import code_of, kind_of_code
 from .shape import MAX_WORDS
 
 MAGIC = b"SGBLOOM"
@@ -37,7 +37,7 @@ _MAX_K = 4096
 
 
 class Image(NamedTuple):
-    """What the bytes hold; capacity and fpp are 0 where they don't say."""
+    """The content of an image; capacity and fpp are 0 if it doesn't record them."""
 
     layout: str
     words: np.ndarray  # uint32
@@ -49,7 +49,7 @@ class Image(NamedTuple):
 
 
 def write(image: Image) -> bytes:
-    """The bytes of a filter."""
+    """Return the bytes of a filter."""
     head = header(image)
     if image.layout == "blocked":
         body = image.words.tobytes()
@@ -59,7 +59,7 @@ def write(image: Image) -> bytes:
 
 
 def header(image: Image) -> bytes:
-    """The bytes before the words, the check sum left 0."""
+    """Return the bytes before the words, with checksum 0."""
     if image.layout == "blocked":
         start = MAGIC + code_of(image.item_kind, UNKNOWN)
         own = _OWN.pack(start, image.capacity, image.fpp, image.seed, len(image.words))
@@ -69,7 +69,7 @@ def header(image: Image) -> bytes:
 
 
 def parse(data: bytes | memoryview) -> Image:
-    """The filter in the bytes of any layout. Raises `SketchError` for anything else."""
+    """Parse a filter in any layout. Raises `SketchError` for anything else."""
     if bytes(data[:KIND_AT]) == MAGIC:
         return _parse_own(data)
     version = int.from_bytes(data[:4], "big") if len(data) >= 4 else 0

@@ -1,22 +1,22 @@
-"""Many Bloom filters of one shape from and to their bytes, in any of the layouts of `images`.
+"""Read and write many Bloom filters of one shape, in any of the layouts of `images`.
 
-An image is accepted here only if it is valid and of the groups' own layout, size and seed. What else is wrong
-with one is reported by `parse`.
+An image is accepted here only if it is valid and has the groups' own layout, size and seed. `parse` reports
+what is wrong with other images.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.bits import swapped64
-from ..core.item_kinds import ARE_KINDS
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import swapped64
+from ..core.hashing.words import load32, load64, store64
 from ..core.resume import DONE
-from ..core.words import load32, load64, store64
+from ..core.values.item_kinds import ARE_KINDS
 from .images import CAPACITY_AT, CHECK_AT, KIND_AT, SEED_AT, UNKNOWN
 
 REFUSED, ANOTHER_KIND = 1, 2
-"""What `merge` calls the fault of an image that it can't take, and of one whose items are of another kind."""
+"""The faults that `merge` returns for an image that it can't merge, and for items of another kind."""
 _UNKNOWN = np.uint8(UNKNOWN[0])
 _ONE = np.float64(1).view(np.uint64)
 
@@ -31,23 +31,23 @@ def _alike(data, begin, head, first, end):
 
 @inner
 def _is_own(data, begin, head, check):
-    """Whether the header is that of a blocked filter of this size and seed, whose check sum is `check`.
+    """Whether this is the header of a blocked filter of this size and seed with the checksum `check`.
 
     The caller has checked the kind of its items.
     """
     capacity, fpp = load64(data, begin + CAPACITY_AT), load64(data, begin + CAPACITY_AT + 8)
-    # Positive doubles are in the order of their bits; those of negative ones and NaN are larger.
+    # Positive doubles have the order of their bits; the bits of negative doubles and NaN are larger.
     valid = load32(data, begin + CHECK_AT) == check and capacity > 0 and np.uint64(0) < fpp < _ONE
     return valid and _alike(data, begin, head, 0, KIND_AT) and _alike(data, begin, head, SEED_AT, CHECK_AT)
 
 
 @lean
 def merge(tables, slots, head, own, kind, data, offsets, groups, sums):
-    """Add filter i, from ``offsets[i]`` on, to that of group ``groups[i]``; where it ends, why, and the kind.
+    """Add filter i, from ``offsets[i]`` on, to group ``groups[i]``; return where it ended, why, and the kind.
 
-    `tables` are the filters as uint64 and `head` is the header they are written with. ``sums[i]`` is the
-    check sum as it should be, in our `own` layout; `kind` stands for the kind of the items, before and after.
-    Where one is `REFUSED` or of `ANOTHER_KIND`, none is added.
+    `tables` has the filters as uint64, and `head` is the header with which they are written. ``sums[i]`` is
+    the expected checksum in our `own` layout; `kind` is the kind of the items, before and after. If a filter
+    is `REFUSED` or of `ANOTHER_KIND`, none is added.
     """
     for i in range(len(groups)):
         begin = offsets[i]
@@ -78,9 +78,9 @@ def merge(tables, slots, head, own, kind, data, offsets, groups, sums):
 
 @lean
 def write(tables, slots, head, own, data):
-    """The filter of each group with `head` before it; zeros where the group has none.
+    """Write each group's filter after `head`; zeros if the group has none.
 
-    An empty filter is of no kind yet, which in our `own` layout its header says.
+    An empty filter has no kind yet, and in our `own` layout the header says so.
     """
     size = len(head) + 8 * tables.shape[1]
     for g in range(len(data) // size):

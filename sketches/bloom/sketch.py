@@ -12,13 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.arrays import as_array, is_scalar
-from ..core.columns import Values
-from ..core.hash import hash_values
-from ..core.item_kinds import as_items, as_longs, joint_kind, kind_with
+from ..core.columns.arrays import as_array, is_scalar
+from ..core.columns.columns import Values
+from ..core.hashing.hash import hash_values
+from ..core.hashing.spark_murmur import hash_pairs
 from ..core.parameters import whole
 from ..core.protocol import Sketch, SketchError
-from ..core.spark_murmur import hash_pairs
+from ..core.values.item_kinds import as_items, as_longs, joint_kind, kind_with
 from . import update as kernels
 from .images import Image, parse, write
 from .shape import LAYOUTS, Layout, Shape, shape
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 _SMALL, _SAMPLE = 1 << 12, 1 << 15
-"""Words of a filter whose rate is sampled, and keys that sample it."""
+"""The size in words below which a filter's rate is sampled, and the number of keys for that."""
 
 
 @cache
@@ -43,7 +43,7 @@ class Bloom(Sketch):
     the current probability). Merged filters equal the filter of all their values.
 
     All values are of one kind: whole numbers, floats, strings or times. A query of another kind is converted
-    or refused (`core.item_kinds`).
+    or refused (`core.values.item_kinds`).
 
     ``layout="blocked"``, the default, touches one cache line per value and takes somewhat more memory than a
     classic filter: 10.5 bits per value at 1 % (classic: 9.6), 16.9 at 0.1 % (14.4). ``"spark_v1"`` and
@@ -81,7 +81,7 @@ class Bloom(Sketch):
         self.capacity, self.fpp = image.capacity, image.fpp
         self._words = image.words
         self._k = image.k
-        if not self.capacity:  # Spark's bytes don't say: what this size is best for
+        if not self.capacity:  # Spark's bytes don't record it: use what this size is best for
             self.capacity = max(1, round(32 * len(self._words) * math.log(2) / self._k))
             self.fpp = 0.5**self._k
 
@@ -98,7 +98,7 @@ class Bloom(Sketch):
         return self
 
     def _parts(self, column: Values) -> Iterator[tuple[slice, np.ndarray]]:
-        """Keys of some values at a time: those stay in the cache until they are used."""
+        """Yield keys in parts that stay in the cache until they are used."""
         for begin in range(0, len(column), _ROWS_AT_ONCE):
             part = slice(begin, min(begin + _ROWS_AT_ONCE, len(column)))
             offsets = column.offsets[begin : part.stop + 1]
@@ -146,7 +146,7 @@ class Bloom(Sketch):
         if not is_scalar(value) and len(value := as_array(value)) != 1:
             raise TypeError(f"bloom: `in` needs one value, got {len(value)}; use contains")
         contained = self.contains(value)
-        if not len(contained) and is_scalar(value):  # NaN, a gap but among floats
+        if not len(contained) and is_scalar(value):  # NaN, which is a gap except among floats
             return False
         if len(contained) != 1:
             raise TypeError(f"bloom: `in` needs one value, got {len(contained)}; use contains")
@@ -161,7 +161,7 @@ class Bloom(Sketch):
             return float(kernels.lane_fill(self._words))
         set_bits = self._set_bits()
         if set_bits and len(self._words) <= _SMALL:
-            # Two hashes decide all k bits: where they share a factor with the size, bits fall together.
+            # Two hashes determine all k bits: if they share a factor with the size, bits coincide.
             there = np.empty(_SAMPLE, np.bool_)
             kernels.ask(self._words, _sample(), *self._how, there)
             return float(there.mean())
@@ -242,7 +242,7 @@ def seed_of(layout: str, seed: int, family: str = "bloom") -> int:
 
 
 def items_of(values: Any, item_kind: str | None, layout: str) -> Values:
-    """Values to add to a filter, or to look up in it. Raises `TypeError` for floats in Spark's layouts."""
+    """Convert values to add or to look up. Raises `TypeError` for floats in Spark's layouts."""
     items = as_items(values, item_kind, "bloom")
     if items.kind != "float64" or layout == "blocked":
         return items
@@ -252,7 +252,7 @@ def items_of(values: Any, item_kind: str | None, layout: str) -> Values:
 
 
 def keys_of(column: Values, layout: str, seed: int) -> np.ndarray:
-    """The 64 bits that decide a value's bits, as int64."""
+    """Return the 64-bit keys that determine values' bits, as int64."""
     if layout == "blocked":
         return hash_values(column, np.uint64((9001 + seed) & 0xFFFFFFFFFFFFFFFF))[0].view(np.int64)
     return hash_pairs(column, seed)

@@ -1,4 +1,4 @@
-"""Bits set and tested in three layouts of a Bloom filter, all in arrays of uint32.
+"""Set and test bits in three layouts of a Bloom filter, all in arrays of uint32.
 
 `BLOCKED`: a value picks one block of 256 bits and sets a bit in each of its eight words, so that it touches
 one cache line (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007; the word
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 
 BLOCKED, SPARK_V1, SPARK_V2 = 0, 1, 2
 WORDS = 8
@@ -26,21 +26,21 @@ _SALTS = np.array(
 
 @inner
 def block_of(key, blocks):
-    """The key's block of so many: its upper half scaled to their number."""
+    """Return the key's block: its upper half, scaled to the number of blocks."""
     upper = np.uint64(key) >> np.uint64(32)
     return np.int64((upper * np.uint64(blocks)) >> np.uint64(32))
 
 
 @inner
 def bit_of(key, j):
-    """The key's bit, 0 to 31, in word `j` of its block."""
+    """Return the key's bit, 0 to 31, in word `j` of its block."""
     low = np.uint32(np.uint64(key) & np.uint64(0xFFFFFFFF))
     return np.uint32(low * _SALTS[j]) >> np.uint32(27)
 
 
 @inner
 def _block(key, words):
-    """First word of the block."""
+    """Return the first word of the key's block."""
     return block_of(key, len(words) // WORDS) * WORDS
 
 
@@ -51,7 +51,7 @@ def _mask(key, j):
 
 @inner
 def _spark_bit(key, i, bits, layout):
-    """The `i`-th bit (from 0) of a pair of hashes."""
+    """Return the `i`-th bit (from 0) for a pair of hashes."""
     h1 = np.int64(key) >> np.int64(32)
     h2 = np.int64(np.int32(np.int64(key) & np.int64(0xFFFFFFFF)))
     if layout == SPARK_V1:
@@ -68,7 +68,7 @@ def put(words, key, layout, k):
     """Set a value's bits; True if one was not set before."""
     new = False
     if layout == BLOCKED:
-        # The block comes from the upper half of the hash and the masks from the lower: they are independent.
+        # The block uses the upper half of the hash and the masks the lower, so they are independent.
         first = _block(key, words)
         missing = np.uint32(0)
         for j in range(WORDS):
@@ -115,28 +115,29 @@ def add(words, keys, layout, k):
 
 @lean
 def admit(words, keys, layout, k, new):
-    """Set the bits of every key in turn, and say which found one unset."""
+    """Set the bits of every key in turn, and record which keys had an unset bit."""
     for i in range(len(keys)):
         new[i] = put(words, keys[i], layout, k)
 
 
 @lean
 def ask(words, keys, layout, k, contained):
-    """Which keys have all their bits set."""
+    """Record which keys have all their bits set."""
     for i in range(len(keys)):
         contained[i] = has(words, keys[i], layout, k)
 
 
 @lean
 def admit_grouped(tables, slots, groups, keys, layout, k, new):
-    """`admit` where every row's group has a filter."""
+    """Like `admit`, for rows whose groups all have a filter."""
     for i in range(len(keys)):
         new[i] = put(tables[slots[groups[i]]], keys[i], layout, k)
 
 
 @lean
 def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
-    """Set bits where the group has a filter, else add a line (group, key) to the log; returns its length."""
+    """Set bits if the group has a filter, else add a line (group, key) to the log; return the log's
+    length."""
     for i in range(len(keys)):
         g = groups[i]
         if slots[g] < 0:
@@ -153,7 +154,7 @@ def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
 def replay(tables, slots, log, layout, k, keep):
     """Add the log's lines of groups that have a filter to it; returns how many lines are left.
 
-    The other lines are moved to the front, unless the log is to `keep` as it is.
+    The other lines are moved to the front, unless `keep` preserves the log.
     """
     left = 0
     for i in range(len(log)):
@@ -169,7 +170,8 @@ def replay(tables, slots, log, layout, k, keep):
 
 @lean
 def lane_fill(words):
-    """Mean over blocks of the product of their words' shares of set bits: what a random value finds."""
+    """Return the mean over blocks of the product of their words' shares of set bits: a random value's hit
+    rate."""
     total = 0.0
     for first in range(0, len(words), WORDS):
         share = 1.0

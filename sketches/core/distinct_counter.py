@@ -1,4 +1,4 @@
-"""What every sketch of distinct values answers, alone and by the thousand."""
+"""The common answers of all sketches of distinct values, single and in groups."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from .image_columns import as_images, image_column
 from .parameters import deviations
 from .protocol import Groups, Sketch, SketchError
+from .values.image_columns import as_images, image_column
 
 
 class DistinctCounter(Sketch):
@@ -18,14 +18,14 @@ class DistinctCounter(Sketch):
 
     @abstractmethod
     def estimate(self) -> float:
-        """The distinct values so far."""
+        """Estimate the number of distinct values so far."""
 
     @abstractmethod
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""
 
     def answer(self) -> dict[str, float]:
-        """The estimate and its bounds at 95.4 % confidence."""
+        """Return the estimate and its bounds at 95.4 % confidence."""
         lower, upper = self.bounds()
         return {"estimate": self.estimate(), "lower": lower, "upper": upper}
 
@@ -35,7 +35,7 @@ class DistinctCounter(Sketch):
 
 
 class DistinctGroups(Groups):
-    """Many sketches of distinct values in the arrays of one store, whose `sketches` has a row for each."""
+    """Many sketches of distinct values in one store, whose array `sketches` has a row for each."""
 
     family: ClassVar[str]
     _n: int
@@ -52,19 +52,19 @@ class DistinctGroups(Groups):
 
     @abstractmethod
     def _with_sketches(self, n: int) -> Any:
-        """The same store with `n` sketches, the new ones empty."""
+        """Return the store grown to `n` sketches; the new ones are empty."""
 
     @abstractmethod
     def _estimates(self) -> np.ndarray:
-        """Each group's estimate."""
+        """Return each group's estimate."""
 
     def estimates(self) -> np.ndarray:
-        """The distinct values in each group so far (float64)."""
+        """Estimate the number of distinct values in each group so far (float64)."""
         return self._estimates()
 
     @abstractmethod
     def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-        """Each group's bounds at 1, 2 or 3 standard deviations."""
+        """Return each group's bounds at 1, 2 or 3 standard deviations."""
 
     def bounds(self, std_devs: int = 2) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) of each group at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
@@ -74,45 +74,45 @@ class DistinctGroups(Groups):
         return self._bounds(deviations(self.family, std_devs))
 
     def answers(self, **question: Any) -> pa.Array:
-        """Each group's estimate with its bounds at 95.4 % confidence, a struct of three doubles."""
+        """Return each group's estimate and its bounds at 95.4 % confidence, as a struct of three doubles."""
         columns = [pa.array(column) for column in (self._estimates(), *self._bounds(2))]
         return pa.StructArray.from_arrays(columns, ["estimate", "lower", "upper"])
 
     def _place(self, group: int) -> int:
-        """The group's number from 0 on. Raises `IndexError` for one that there isn't."""
+        """Return the group's number, counted from 0. Raises `IndexError` if there is no such group."""
         if not -self._n <= group < self._n:
             raise IndexError(f"group {group} of {self._n}")
         return group % self._n
 
 
 class StoredAsImages(DistinctGroups):
-    """Groups whose images, those of DataSketches, are read and written by kernels."""
+    """Groups with DataSketches images, which kernels read and write."""
 
     _reasons: ClassVar[dict[int, str]]
-    """What is wrong with an image, by the number that `_fold` gives."""
+    """What is wrong with an image, by the number that `_fold` returns."""
 
     @abstractmethod
     def _images(self, store: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """The images of the first `n` sketches of a store, one after another, and n + 1 offsets in bytes."""
+        """Return the images of the first `n` sketches of a store, concatenated, and n + 1 byte offsets."""
 
     @abstractmethod
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        """Fold images in, all or none: the first at fault, and what is wrong with it (0: there is none)."""
+        """Merge images, all or none; return the first bad image and its fault (0 if there is none)."""
 
     def to_arrow(self) -> pa.Array:
-        """Each group's image as Spark and DataSketches read it, in group order, as `binary`."""
+        """Return each group's image as Spark and DataSketches read it, in group order, as `binary`."""
         return image_column(*self._images(self._store, self._n))
 
     def image(self, group: int) -> bytes:
-        """One group's image."""
+        """Return one group's image."""
         one = self._store._replace(sketches=self._store.sketches[group : group + 1])
         return self._images(one, 1)[0].tobytes()
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
+        """Merge serialised sketches: `column[i]` into group `groups[i]`; nulls are skipped.
 
-        Images of every form and version that DataSketches or Spark writes. Raises `SketchError`, naming the
-        row, for bytes that aren't one: then nothing was folded in.
+        Accepts images of every form and version that DataSketches or Spark writes. Raises `SketchError`,
+        naming the row, for other bytes; then nothing was merged.
         """
         numbers, images = as_images(groups, column, self._n, self.family)
         at, fault = self._fold(numbers, images.offsets, images.data)
@@ -122,6 +122,6 @@ class StoredAsImages(DistinctGroups):
 
     @classmethod
     def refused(cls, what: str, size: int, fault: int) -> SketchError:
-        """The error to raise for bytes that `_fold` found a fault in."""
+        """Return the error for bytes in which `_fold` found a fault."""
         message = f"{what} a sketch of Apache DataSketches ({size} bytes): {cls._reasons[fault]}"
         return SketchError(f"{cls.family}: {message}")

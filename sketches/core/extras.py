@@ -1,4 +1,4 @@
-"""Packages of extras: where one is missing, the message names the extra that brings it."""
+"""Packages of extras: if one is missing, the error names the extra to install."""
 
 from __future__ import annotations
 
@@ -10,31 +10,38 @@ from .errors import StreamgaugeError
 
 EXTRAS = {
     "apprise": "notify",
+    "attrs": "registry",
+    "authlib": "registry",
+    "cachetools": "registry",
     "datasketches": "stored",
-    "icu4py": "apps",
+    "deltalake": "delta",
+    "httpx2": "registry",
+    "icu4py": "languages",
     "jinja2": "notify",
     "paho": "agents",
     "prompt_toolkit": "sql",
-    "py3langid": "apps",
+    "psycopg": "postgres",
+    "py3langid": "languages",
+    "pyiceberg": "iceberg",
     "swagger_ui_bundle": "serve",
     "websockets": "agents",
 }
-"""The extra that brings a package, by the name under which it is imported."""
+"""The extra that installs a package, by the package's import name."""
 
 
 class MissingExtraError(StreamgaugeError, ModuleNotFoundError):
-    """A package of an extra isn't installed; the message says which extra brings it."""
+    """A package of an extra isn't installed; the message names the extra."""
 
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """Import what may need packages of extras. Raises `MissingExtraError` where one isn't installed.
+    """Import modules that may need an extra's packages. Raises `MissingExtraError` if one isn't installed.
 
     >>> with naming_extras():
     ...     raise ModuleNotFoundError(name="paho.mqtt")
     Traceback (most recent call last):
-    streamgauge.sketches.core.extras.MissingExtraError: paho is not installed: pip install \
-'streamgauge[agents]'
+    streamgauge.sketches.core.extras.MissingExtraError: paho is not installed; install streamgauge \
+with its extra 'agents'
     """
     try:
         yield
@@ -53,5 +60,5 @@ def check_extra(package: str) -> None:
 
 def _missing(package: str) -> MissingExtraError:
     return MissingExtraError(
-        f"{package} is not installed: pip install 'streamgauge[{EXTRAS[package]}]'", name=package
+        f"{package} is not installed; install streamgauge with its extra {EXTRAS[package]!r}", name=package
     )

@@ -1,18 +1,18 @@
-"""One lock a sketch, so that threads may share it.
+"""One lock per sketch, so that threads can share it.
 
-Kernels give up the interpreter's lock while they run, so two threads in one sketch would write over each
-other's arrays. Every public method and operator of a class below `Shared` therefore holds the sketch's own
-lock: threads that update different sketches run at once, those that share one take turns, and each sees it
-before or after another's call, never amid it.
+Kernels release the GIL while they run, so two threads in one sketch would overwrite each other's arrays.
+Therefore every public method and operator of a subclass of `Shared` holds the sketch's own lock: threads that
+update different sketches run in parallel, threads that share a sketch take turns, and each sees it before or
+after another thread's call, never in between.
 
-A method that takes another sketch as `other` holds both locks, always in the same order, so that
-``a.merge(b)`` beside ``b.merge(a)`` can't wait for each other for ever. Iterators are read to their end
-before the lock is taken, so that no thread waits for what they wait for.
+A method with a sketch as argument `other` holds both locks, always in the same order, so that ``a.merge(b)``
+and ``b.merge(a)`` can't deadlock. Iterators are exhausted before the lock is acquired, so that no thread
+waits for what an iterator waits for.
 
-A method is called with the arguments it names, or refused in words that name them.
+A call with wrong arguments is refused with a message that names them.
 
-Locks belong to a process. One that forks while another thread is amid a call leaves a torn sketch to its
-child, whose first use of it raises `RuntimeError` rather than waiting for a thread that isn't there.
+Locks belong to a process. If a process forks while another thread is in a call, the child inherits a
+half-updated sketch; its first use raises `RuntimeError` instead of waiting for a thread that doesn't exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATORS = frozenset(
 )
 _PREFIX = "_lock_after_fork_"
 _lock = f"{_PREFIX}0"
-"""The attribute that holds a sketch's lock; a forked child names, and so makes, its own."""
+"""The attribute that holds a sketch's lock; a forked child uses another name, and so a new lock."""
 _making = threading.Lock()
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -44,11 +44,12 @@ def _reset_after_fork() -> None:
     _making = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class Shared:
-    """What threads may share: see above. Subclasses need do nothing but keep their state in their instances.
+    """The base of classes that threads can share; subclasses only have to store their state in instances.
 
     >>> from ..hll import HLL
     >>> import inspect
@@ -68,14 +69,14 @@ class Shared:
                 setattr(cls, name, _locked(member))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, as it is between two calls of other threads."""
+        """Return everything but the lock, in the state between two calls of other threads."""
         with _lock_of(self):
             state = {name: value for name, value in vars(self).items() if not name.startswith(_PREFIX)}
             return copy.deepcopy(state, {id(self): self})
 
 
 def holding_no_lock(method: Method) -> Method:
-    """Mark a method that calls back into the caller's code, which may wait for other sketches."""
+    """Mark a method that calls the caller's code, which may wait for other sketches."""
     method.__dict__["holds_no_lock"] = True
     return method
 
@@ -85,7 +86,7 @@ def _lock_of(sketch: Shared) -> Any:
 
 
 def _new_lock(sketch: Shared) -> Any:
-    """The sketch's first lock in this process. Raises `RuntimeError` where one was held amid the fork."""
+    """Create the sketch's lock in this process. Raises `RuntimeError` if it was held during the fork."""
     held = vars(sketch)
     with _making:
         for name in [name for name in list(held) if name.startswith(_PREFIX) and name != _lock]:
@@ -99,7 +100,7 @@ def _new_lock(sketch: Shared) -> Any:
 
 
 def _locked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, holding the sketch's lock, and that of `other` if it has such a parameter."""
+    """Make a method hold the sketch's lock, and the lock of `other` if it has such a parameter."""
     if getattr(method, "__isabstractmethod__", False) or getattr(method, "holds_no_lock", False):
         return method
 
@@ -132,14 +133,14 @@ def _locked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unknown(sketch: Shared, method: Callable[..., Any], names: Iterable[str]) -> TypeError:
-    """The error for arguments of names that a method doesn't take."""
+    """Return the error for argument names that a method doesn't accept."""
     takes = ", ".join(list(inspect.signature(method).parameters)[1:])
     called = f"{type(sketch).__name__}.{method.__name__}()"
     return TypeError(f"{called} takes {takes or 'no arguments'}, got {', '.join(sorted(names))}")
 
 
 def _read(given: Any) -> Any:
-    """The values of an iterator that may run the caller's code, anything else as it is."""
+    """Exhaust an iterator, which may run the caller's code; return anything else unchanged."""
     return list(given) if type(given) in _LAZY else given
 
 

@@ -1,4 +1,4 @@
-"""Many sketches of a family without arrays for many: one object per group, for stored families."""
+"""Groups without shared arrays, for stored families: one sketch object per group."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from .arrays import as_array, as_input, is_scalar
-from .group_numbers import as_groups
-from .image_columns import as_images
-from .item_kinds import as_items, kind_with
+from .columns.arrays import as_array, as_input, is_scalar
+from .groups.group_numbers import as_groups
 from .protocol import Groups, Sketch, SketchError
+from .values.image_columns import as_images
+from .values.item_kinds import as_items, kind_with
 
 
 class Staged(Sketch):
@@ -23,25 +23,25 @@ class Staged(Sketch):
     """
 
     def _staged(self, values: Any, *args: Any, **inputs: Any) -> Any:
-        """Rows as `_add_staged` takes them. Raises whatever `update` raises for them, and changes nothing."""
+        """Convert rows for `_add_staged`. Raises what `update` raises for them, and changes nothing."""
         updated = self.copy()
         updated.update(values, *args, **inputs)
         return updated
 
     def _add_staged(self, rows: Any) -> None:
-        """Add rows that were accepted."""
+        """Add rows that `_staged` has accepted."""
         vars(self).update(rows.__getstate__())
 
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
-        """Raise `SketchError` if `other` can't be merged in, after others of `coming` values in all."""
+        """Raise `SketchError` if `other` can't be merged, after others with `coming` values in all."""
 
 
 class OneByOne(Groups):
     """One sketch object per group, created at the group's first value.
 
-    Subclasses name in `_read` the parameters that the `from_bytes` of their sketch needs.
-    Updates cost one call per group and batch, merges one call per row. The sketch is `Staged`, so all groups'
-    rows are validated before any is changed.
+    Subclasses pass the parameters that the `from_bytes` of their sketch needs in `_read`. Updates cost one
+    call per group and batch, merges one call per row. The sketch is `Staged`, so all groups' rows are
+    validated before any group changes.
     """
 
     _read: ClassVar[tuple[str, ...]] = ()
@@ -64,10 +64,10 @@ class OneByOne(Groups):
         self._update(groups, values)
 
     def _update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Add rows with the inputs that a family's `update` names."""
+        """Add rows with the inputs of a family's `update`."""
         column = as_array(values)
         item_kind = None
-        if self.aggregate.hashes:  # one kind for all groups, as they are of one column
+        if self.aggregate.hashes:  # one kind for all groups, because they share a column
             item_kind = kind_with(self.item_kind, as_items(column, self.item_kind, self._single.family))
         per_row = {
             name: given if is_scalar(given) else _by_row(name, given, len(column))
@@ -107,13 +107,13 @@ class OneByOne(Groups):
         try:
             for group, other in others:
                 self._at(group).merge(other)
-        except Exception:  # families replace their arrays and peers rather than write to them
+        except Exception:  # families replace their arrays and peers rather than modify them
             for group, state in before.items():
                 vars(self._at(group)).update(state)
             raise
 
     def to_arrow(self) -> pa.Array:
-        """The sketches' images as binary, in group order."""
+        """Return the sketches' images as binary, in group order."""
         empty = self._empty.to_bytes()
         sketches = (self._sketches.get(group) for group in range(self._n))
         return pa.array([empty if one is None else one.to_bytes() for one in sketches], pa.binary())
@@ -124,11 +124,11 @@ class OneByOne(Groups):
         return self._kind_to(self._sketches.get(group % self._n, self._empty).copy())
 
     def _known(self, group: int) -> Any:
-        """The group's sketch to read from, the empty one where it saw nothing."""
+        """Return the group's sketch for reading, or the empty one if the group has no values."""
         return self._sketches.get(group, self._empty)
 
     def _of_kind(self, group: int, item_kind: str | None) -> Any:
-        """The group's sketch to read from, its items of a kind that all groups have in common."""
+        """Return the group's sketch for reading, with the kind of items that all groups share."""
         known = self._known(group)
         if known.item_kind == item_kind:
             return known
@@ -147,7 +147,7 @@ class OneByOne(Groups):
 
 
 def _by_row(name: str, given: Any, rows: int) -> pa.Array:
-    """An input, one a row."""
+    """Expand an input to one value per row."""
     matrix = isinstance(given, np.ndarray) and given.ndim == 2
     array = as_input(name, list(given) if matrix else given)
     if array.null_count:

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 
 from .aggregated import Aggregated
 from .arguments import exact_integer, plain, shown
+from .columns.gaps import taking_gaps
 from .errors import StreamgaugeError
-from .gaps import taking_gaps
 from .lazy import np, pa
 from .locking import Shared
 
@@ -29,7 +29,7 @@ class SketchError(StreamgaugeError, ValueError):
 
 
 def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
-    """The kind of the items in an image, given by the caller. Raises `SketchError` if it is missing.
+    """Validate the caller's kind of the items in an image. Raises `SketchError` if it is missing.
 
     Images of some families don't record the kind of their items: read as another kind, they would silently
     give wrong numbers.
@@ -41,7 +41,7 @@ def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
 
 
 def _of_any_buffer(read: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `from_bytes`, which gets `bytes` of whatever holds bytes."""
+    """Make a class's `from_bytes` accept any object with bytes."""
 
     @functools.wraps(read)
     def reading(cls: Any, data: Any, *args: Any, **params: Any) -> Any:
@@ -76,7 +76,7 @@ class Sketch(Shared, ABC):
     family: ClassVar[str]
     """The name in error messages and in the registry, such as ``"HLL"``."""
     item_kind: str | None = None
-    """The kind of the values whose hashes it keeps, None as long as it isn't known (`item_kinds`)."""
+    """The kind of the values whose hashes the sketch stores; None while it isn't known (`item_kinds`)."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         taking_gaps(cls, at=0)
@@ -110,25 +110,25 @@ class Sketch(Shared, ABC):
         """The answer to the usual question with its bounds, as plain Python values for JSON."""
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return self._of_my_kind(self.from_bytes(self.to_bytes()))
 
     def _of_my_kind(self, other: Self) -> Self:
-        """Another sketch, of the same kind of items, as bytes of others don't say it."""
+        """Give another sketch this one's kind of items, which its bytes don't record."""
         if self.item_kind is not None:
             other.item_kind = self.item_kind
         return other
 
     def _saw_nothing(self) -> bool:
-        """Whether it is empty, so that its size parameter must not limit what it is merged with."""
+        """Whether the sketch is empty, so that its size parameter must not limit a merged result."""
         return False
 
     def __or__(self, other: Self) -> Self:
         if not isinstance(other, type(self)):
             return NotImplemented
-        # In place, an empty sketch is as large as its owner made it; here it is one of two alike.
+        # An in-place merge keeps the size of an empty sketch; here both sketches have equal standing.
         first, second = (other, self) if self._saw_nothing() else (self, other)
-        if first._saw_nothing():  # of two empty ones the same gives its size, whichever way round
+        if first._saw_nothing():  # of two empty sketches, the same one determines the size in either order
             first, second = sorted((self, other), key=lambda one: (str(one._compared()), one.to_bytes()))
         return first.copy().merge(second)
 
@@ -136,11 +136,11 @@ class Sketch(Shared, ABC):
         return self.to_bytes()
 
     def _untold(self) -> tuple[Any, ...]:
-        """What `from_bytes` takes beside the bytes, as they don't say it, such as the kind of item."""
+        """Return arguments of `from_bytes` that the bytes don't record, such as the kind of item."""
         return ()
 
     def _compared(self) -> tuple[Any, ...]:
-        """What two equal sketches have in common beside their bytes."""
+        """Return what two equal sketches must share besides their bytes."""
         return self._untold()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -155,22 +155,24 @@ class Sketch(Shared, ABC):
         return self._compared() == other._compared() and self._image() == other._image()
 
     def _image(self) -> bytes:
-        """The bytes, but for what they say of the kind of items, which may not be known."""
+        """Return the bytes without the kind of items, which may not be known."""
         return self.to_bytes()
 
 
 @functools.cache
 def _class_of_one(groups: type) -> Any:
-    """The class of one sketch: beside that of groups, under the same name without "Groups".
+    """Return the class of a single sketch: it is in the same package, and named without "Groups".
 
-    That is how the registry has the two. They don't import each other, so either may stand on the other.
+    The registry pairs the two the same way. They don't import each other, so either may depend on the other.
     """
     for kind in groups.__mro__:
         module, name = kind.__module__, kind.__name__.removesuffix("Groups")
         for place in (module, module.rpartition(".")[0]):
             if name != kind.__name__ and hasattr(sys.modules.get(place), name):
                 return getattr(sys.modules[place], name)
-    raise TypeError(f"{groups.__name__}: no class of one sketch stands beside it; name it so, without Groups")
+    raise TypeError(
+        f"{groups.__name__}: its module has no class of one sketch with the same name without Groups"
+    )
 
 
 _MOST_GROUPS = 1 << 40
@@ -185,7 +187,7 @@ def _number_of_groups(groups: Groups, n: Any) -> int:
 
 
 def _number_of_group(groups: Groups, group: Any) -> int:
-    """A group's number from 0 on; as in lists, negative ones count from the end."""
+    """Return a group's number, counted from 0; as in lists, negative numbers count from the end."""
     number, n = exact_integer(group), len(groups)
     if number is None:
         raise TypeError(f"{type(groups).__name__}: a group must be a whole number, got {shown(group)}")
@@ -199,11 +201,11 @@ _CHECKS = (
     ("resize", "n", _number_of_groups),
     ("__getitem__", "group", _number_of_group),
 )
-"""Parameters that mean the same in all classes of groups, and what makes integers of them."""
+"""Parameters with the same meaning in all classes of groups, and the functions that validate them."""
 
 
 def _checked(method: Callable[..., Any], parameter: str, check: Callable[..., int]) -> Callable[..., Any]:
-    """A class's own method, which gets what the check makes of that parameter."""
+    """Make a class's method validate that parameter with `check`."""
     names = list(inspect.signature(method).parameters)
     if parameter not in names:
         return method
@@ -230,7 +232,7 @@ class Groups(Shared, ABC):
     aggregate: ClassVar[Aggregated] = Aggregated()
     """How the family is requested as an aggregate of a column."""
     item_kind: str | None = None
-    """The kind of the values whose hashes they keep, None as long as it isn't known (`item_kinds`)."""
+    """The kind of the values whose hashes the groups store; None while it isn't known (`item_kinds`)."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         taking_gaps(cls, at=1)
@@ -254,9 +256,9 @@ class Groups(Shared, ABC):
     def update(self, groups: np.ndarray, values: Any, *args: Any, **inputs: Any) -> None:
         """Add values to their groups: `groups[i]` (any integer dtype) is the group of row `i`.
 
-        One number stands for all rows, as it does in further inputs.
-        Nulls are skipped; every element of a list counts towards its row's group. A family names the further
-        row-wise inputs that it accepts, such as ``weight``; others raise `TypeError`.
+        A single number applies to all rows, also for further inputs. Nulls are skipped; every element of a
+        list counts towards its row's group. Families define the further row-wise inputs that they accept,
+        such as ``weight``; others raise `TypeError`.
         """
 
     @abstractmethod
@@ -269,30 +271,30 @@ class Groups(Shared, ABC):
 
     @abstractmethod
     def __getitem__(self, group: int) -> Any:
-        """A copy of one group as a single sketch."""
+        """Return a copy of one group as a single sketch."""
 
     @property
     def _single(self) -> Any:
-        """The class of one group's sketch."""
+        """Return the class of one group's sketch."""
         return _class_of_one(type(self))
 
     def _kind_to(self, one: Any) -> Any:
-        """A group's sketch, of the same kind of items."""
+        """Give a group's sketch the groups' kind of items."""
         one.item_kind = self.item_kind
         return one
 
     def answers(self, **question: Any) -> Any:
-        """Each group's `answer`, in group order: a list, or an Arrow array of the same."""
+        """Return each group's `answer`, in group order, as a list or an Arrow array."""
         return [self[group].answer(**question) for group in range(len(self))]
 
     def shares(self) -> dict[str, np.ndarray] | None:
-        """Numbers for each group (float64) whose sums over sketches limit the answer of their union.
+        """Return numbers for each group (float64) whose sums over sketches limit the answer of their union.
 
         None if a family has no such numbers. The answer of the union is at most `union_limits` of the sums,
-        so groups that can't be among the largest are known without merging.
+        so groups that can't be among the largest can be excluded without merging.
         """
         return None
 
     def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
-        """Upper limits of the estimates of unions whose sketches' `shares` have these sums (float64)."""
+        """Return upper limits (float64) of the estimates of unions whose `shares` have these sums."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Count-min sketches of many groups: a table for those that have seen enough, a common log for the others."""
+"""Count-min sketches of many groups: a table for groups with enough rows, a shared log for the others."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import countable
-from ..core.group_numbers import as_groups, grown
-from ..core.image_columns import as_images, begin_with, check_sums, image_column
-from ..core.item_kinds import code_of, joint_kind, kind_of_code, kind_with
-from ..core.java_random import next_ints
+from ..core.columns.column_kinds import countable
+from ..core.columns.weights import as_weights
+from ..core.groups.group_numbers import as_groups, grown
+from ..core.groups.sparse_tables import ROWS_AT_ONCE, LazyTables
+from ..core.hashing.java_random import next_ints
 from ..core.protocol import Groups, SketchError
 from ..core.resume import resume
-from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
-from ..core.weights import as_weights
+from ..core.values.image_columns import as_images, begin_with, check_sums, image_column
+from ..core.values.item_kinds import code_of, joint_kind, kind_of_code, kind_with
 from . import images_many as many
 from . import update as kernels
 from .images import UNKNOWN, image_size, parse
@@ -26,18 +26,18 @@ from .sketch import CountMin, accepted, keys_of, seed_of, shape
 
 _NONE = np.empty(0, np.int64)
 _MOST = 1 << 62
-"""The weights of a group add up to less."""
+"""The weights of a group must add up to less."""
 _LEAST = 64
-"""Bytes of an image of few values, about."""
+"""The approximate size in bytes of an image of few values."""
 _PATIENCE = 8
-"""A group gets a table once its lines in the log, of 32 bytes each, are an eighth of its counters' number."""
+"""A group gets a table when it has an eighth as many lines in the log, of 32 bytes each, as counters."""
 
 
 class CountMinGroups(Groups):
-    """`CountMin` for many groups; one that saw n values takes 32 · n bytes, and at most 170 kB.
+    """`CountMin` for many groups; a group with n values takes 32 · n bytes, and at most 170 kB.
 
-    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use. The weights of a
-    group come to less than 2^62, those of one sketch to less than 2^63; more raise `OverflowError`.
+    Bytes are those of `CountMin.to_bytes`: Spark's, or our own if few counters are in use. The weights of a
+    group must sum to less than 2^62, those of one sketch to less than 2^63; more raise `OverflowError`.
 
     >>> groups = CountMinGroups(2, eps=0.01)
     >>> groups.update([0, 1, 0], ["a", "b", "a"])
@@ -78,14 +78,15 @@ class CountMinGroups(Groups):
         self._n = max(n, self._n)
 
     def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
-        """Count values in their groups, `weight` giving whole numbers, one a row. Raises as for one."""
+        """Count values in their groups, with an integer `weight` per row, if given. Raises what `CountMin`
+        raises."""
         column = accepted(values, self.item_kind)
         rows = column.length
         numbers = column.per_value(as_groups(groups, rows, self._n))
         heavy = _NONE
         if weight is not None:
             heavy = np.ascontiguousarray(column.per_value(as_weights(weight, rows)))
-        # as doubles, to see an overflow before it happens
+        # as doubles, to detect an overflow before it happens
         more = np.bincount(numbers, heavy if len(heavy) else None, minlength=self._n).astype(np.float64)
         if ((self._total[: self._n] + more) >= float(_MOST)).any():
             raise OverflowError("count-min: the weights of a group add up to more than 2^62")
@@ -116,7 +117,7 @@ class CountMinGroups(Groups):
         sizes = ends - starts
         sparse = begin_with(MAGIC, images_column)
         dense = ~sparse
-        if dense.any():  # Spark's own size, or a few bytes more
+        if dense.any():  # Spark's size, or a few bytes more
             dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= many.MOST_TAIL
         sums = np.zeros(len(images_column), np.uint32)
         sums[sparse] = check_sums(
@@ -154,7 +155,7 @@ class CountMinGroups(Groups):
         self.item_kind = item_kind
 
     def _refuse(self, row: int, image: memoryview, item_kind: str | None) -> NoReturn:
-        """Raise what is wrong with an image that the kernel doesn't take."""
+        """Raise the error for an image that the kernel rejects."""
         one = parse_sparse(image) if image[: len(MAGIC)] == MAGIC else parse(image)
         joint_kind(item_kind, one.item_kind, f"count-min: row {row}")
         theirs = *one.table.shape, one.seed
@@ -170,7 +171,7 @@ class CountMinGroups(Groups):
         return many.State(lazy.tables, lazy.slots, self._total, lazy.log, _bytes(lazy.log), lazy.logged)
 
     def to_arrow(self) -> pa.Array:
-        """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return the bytes of `CountMin.to_bytes` per group, as `binary` (`large_binary` beyond 2 GiB)."""
         firsts, order = np.empty(self._n + 1, np.int64), np.empty(self._lazy.lines, np.int64)
         by_group(self._lazy.log[: self._lazy.lines], firsts, order)
         shape = self._depth, self._width
@@ -189,8 +190,8 @@ class CountMinGroups(Groups):
             lambda at: many.write(self._state(), self._n, *lines, self._headers, *scratch, out, offsets, at),
             enlarge,
         )
-        sparse = out[offsets[:-1]] == MAGIC[0]  # Spark's begin with 0
-        # An empty sketch is of no kind yet, and always sparse or, if tiny, without a byte for it.
+        sparse = out[offsets[:-1]] == MAGIC[0]  # Spark's bytes begin with 0
+        # An empty sketch has no kind yet, and is always sparse or, if tiny, without a byte for it.
         out[offsets[:-1][sparse & (self._total[: self._n] == 0)] + KIND_AT] = UNKNOWN[0]
         starts, ends = offsets[:-1][sparse], offsets[1:][sparse] - CHECK
         sums = check_sums(out, starts, ends).astype(">u4").view(np.uint8)
@@ -198,7 +199,7 @@ class CountMinGroups(Groups):
         return image_column(out[: offsets[-1]], offsets)
 
     def answers(self, **question: Any) -> pa.Array:
-        """What `CountMin.answer` gives, of each group."""
+        """Return `CountMin.answer` for each group."""
         total = self._total[: self._n].copy()
         error = np.array([int(2 / self._width * each) for each in total.tolist()], np.int64)
         columns = [total, error, np.full(self._n, 1 - 0.5**self._depth)]

@@ -1,4 +1,4 @@
-"""The heavy hitters of a count-min sketch: it counts any value, but keeps none; a heap keeps the largest."""
+"""Heavy hitters: a count-min sketch counts any value but stores none; a heap stores the largest."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from ..core.columns import Values, as_array, as_values
+from ..core.columns.columns import Values, as_array, as_values
+from ..core.columns.utf8_repair import readable
 from ..core.locking import Shared
-from ..core.numbers import check_signed
 from ..core.parameters import whole
 from ..core.protocol import SketchError
-from ..core.utf8_repair import readable
+from ..core.values.numbers import check_signed
 from ..frequent_items.sketch import Item
 from .sketch import CountMin, accepted
 
 _SPARE = 4
-"""Values held for each that is reported, so that a value is rarely just missed by both of two sketches."""
+"""Values stored per reported value, so that two merged sketches rarely both just miss a value."""
 
 
 class HeavyHitters(Shared):
     """The `k` values with the largest count-min estimates.
 
     Promise: a value that occurred more than `missed` times is held, always, and is reported by `top` if no
-    more than `k` values have estimates as large. Of one stream `missed` is the least of the 4 k estimates
-    held, so `top` reports every value whose frequency exceeds its `k`-th estimate; merging adds up what each
-    side missed, and `complete` says whether `top` still does. Bounds are those of `CountMin`. A value that
-    was frequent early and fell out comes back as soon as it occurs again.
+    more than `k` values have estimates as large. For one stream, `missed` is the smallest of the 4 k
+    estimates held, so `top` reports every value whose frequency exceeds its `k`-th estimate. Merging adds the
+    `missed` of both sides, and `complete` tells whether this still holds. Bounds are as in `CountMin`. A
+    value that was frequent early and was dropped returns as soon as it occurs again.
 
     >>> import streamgauge as sg
     >>> tags = sg.HeavyHitters(k=1).update(["a", "b", "a"])
@@ -41,7 +41,7 @@ class HeavyHitters(Shared):
         self.counts = CountMin(eps, confidence, seed)
         self._held: dict[Any, int] = {}
         self._missed = 0
-        self._kind: str | None = None  # that of the values held, as in `columns.Values`
+        self._kind: str | None = None  # the kind of the stored values, as in `columns.Values`
 
     @property
     def missed(self) -> int:
@@ -55,14 +55,14 @@ class HeavyHitters(Shared):
         return self.missed <= (heaviest[-1] if len(heaviest) == self.k else 0)
 
     def update(self, values: Any, weight: Any = None) -> Self:
-        """Count values and keep the largest.
+        """Count values, and hold the largest.
 
-        Raises as `CountMin.update` does, `TypeError` for values of another kind than those before, and
-        `SketchError` for unsigned numbers beyond int64.
+        Raises what `CountMin.update` raises, `TypeError` for values of another kind than the earlier ones,
+        and `SketchError` for unsigned numbers beyond int64.
         """
         array = readable(as_array(values))
         column = accepted(array, self.counts.item_kind)
-        check_signed(column, "heavy hitters")  # items are reported, and as int64 they would be other numbers
+        check_signed(column, "heavy hitters")  # items are reported, and would be different numbers as int64
         kind = self._kind_with(column.kind if len(column) else None)
         self.counts.update(array, weight)
         self._kind = kind
@@ -73,30 +73,30 @@ class HeavyHitters(Shared):
         return self
 
     def _kind_with(self, kind: str | None) -> str | None:
-        """The kind of what is held once values of a kind are, which all have in common."""
+        """Return the common kind of the stored values after adding values of a kind."""
         if self._kind and kind not in (None, self._kind):
             raise TypeError(f"heavy hitters: values must be {self._kind}, as before, got {kind}; cast them")
         return self._kind or kind
 
     def _floor(self) -> int:
-        """The least estimate held, once as many are held as may be."""
+        """Return the smallest estimate in the heap, once the heap is full."""
         return min(self._held.values()) if len(self._held) >= _SPARE * self.k else 0
 
     def _keep(self, candidates: list[Any]) -> None:
-        """The largest of those held and these, by what the sketch says now."""
+        """Keep the largest of the stored values and these, by the sketch's current estimates."""
         items = list({*candidates, *self._held})
         if items:
             ranked = zip(self.counts.estimates(self._of_kind(items)).tolist(), items)
             self._held = {item: n for n, item in heapq.nsmallest(_SPARE * self.k, ranked, key=_rank)}
 
     def _of_kind(self, items: list[Any]) -> Values:
-        """The items as what is counted; times are held as their microseconds."""
+        """Convert stored items to countable values; times are stored as microseconds."""
         column, kind = as_values(items), self.counts.item_kind
         column.temporal = kind if kind in ("timestamp", "time", "duration") else ""
         return column
 
     def merge(self, other: Self) -> Self:
-        """Add the other's counts, and keep the largest of both.
+        """Add the other's counts, and hold the largest values of both.
 
         Raises `SketchError` as `CountMin.merge` does, and `TypeError` for one of another kind of value.
         """

@@ -9,12 +9,12 @@
     int64   a factor a row, the first numbers of java.util.Random
     int64   the counters, row after row
 
-Behind them our images have a byte more, the kind of the items (`core.item_kinds`), which Spark, having all
-counters, doesn't read. A single row's factor comes from several seeds: where the sketch's own isn't the
+Our images add a byte with the kind of the items (`values.item_kinds`), which Spark doesn't read because it
+stops after the counters. A single row's factor results from several seeds: if the sketch's own isn't the
 smallest of them, it follows as an int32, and the byte for an unknown kind is 1.
 
-Every row of a sketch adds up to the sum of all weights, and the factors come from one seed: both are checked,
-so that damaged bytes are refused rather than answered from.
+Every row of a sketch adds up to the sum of all weights, and the factors come from one seed. Both are checked,
+so that damaged bytes are refused.
 
 Source: Spark `CountMinSketch.Version.V1`, `CountMinSketchImpl.writeTo`.
 """
@@ -25,19 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.item_kinds import code_of, kind_of_code
-from ..core.java_random import next_ints, seeds_of
+from ..core.hashing.java_random import next_ints, seeds_of
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import code_of, kind_of_code
 
 _START = 20
 SEED_SIZE = 4
 UNKNOWN = b"\1"
-"""Stands for the kind of the items where it isn't known but a byte must."""
+"""The byte for an unknown kind of items, if a byte is needed."""
 MAX_DEPTH, MAX_CELLS = 64, 1 << 26
 
 
 class Image(NamedTuple):
-    """What the bytes hold."""
+    """The content of an image."""
 
     seed: int
     total: int
@@ -46,12 +46,12 @@ class Image(NamedTuple):
 
 
 def image_size(depth: int, width: int) -> int:
-    """Bytes of a sketch."""
+    """Return the number of bytes of a sketch."""
     return _START + 8 * depth + 8 * depth * width
 
 
 def header(total: int, depth: int, width: int, factors: tuple[int, ...]) -> bytes:
-    """The bytes before the counters."""
+    """Return the bytes before the counters."""
     fixed = b"".join(
         value.to_bytes(size, "big", signed=True)
         for value, size in ((1, 4), (total, 8), (depth, 4), (width, 4))
@@ -60,16 +60,16 @@ def header(total: int, depth: int, width: int, factors: tuple[int, ...]) -> byte
 
 
 def tail(seed: int, depth: int, item_kind: str | None) -> bytes:
-    """The bytes behind the counters."""
+    """Return the bytes after the counters."""
     if seed == seeds_of(next_ints(seed, depth))[0]:
         return code_of(item_kind, b"")
     return code_of(item_kind, UNKNOWN) + seed.to_bytes(SEED_SIZE, "big", signed=True)
 
 
 def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
-    """The sketch in the bytes. Raises `SketchError` for anything else.
+    """Parse a sketch's bytes. Raises `SketchError` for anything else.
 
-    Of a conservative sketch the rows add up to no more than the sum of the weights.
+    A conservative sketch's rows add up to at most the sum of the weights.
     """
     size = len(data)
     if size < _START:

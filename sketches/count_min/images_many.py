@@ -1,7 +1,7 @@
-"""Many count-min sketches from and to their bytes, in both formats: those of `images` and of `images_sparse`.
+"""Read and write many count-min sketches in both formats, those of `images` and `images_sparse`.
 
-An image is accepted here only if it is valid and of the groups' own depth, width and seed. What else is wrong
-with one is reported by `parse` and `parse_sparse`.
+An image is accepted here only if it is valid and has the groups' own depth, width and seed. `parse` and
+`parse_sparse` report what is wrong with other images.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import swapped64
-from ..core.item_kinds import ARE_KINDS
-from ..core.java_random import next_ints, seeds_of
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import swapped64
+from ..core.hashing.java_random import next_ints, seeds_of
+from ..core.hashing.words import load32, load64, store64
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load32, load64, store64
+from ..core.values.item_kinds import ARE_KINDS
 from .images import SEED_SIZE, UNKNOWN, header, tail
 from .images_sparse import CHECK, KIND_AT, SEED_AT, add_rows, are_rows, mark, put_rows, sparse_header
 from .log import LINE, add_line, log_rows
 
 REFUSED = 1
-"""What `merge` calls the fault of an image that it can't take."""
+"""The fault that `merge` returns for an image that it can't merge."""
 _SPARSE_TOTAL, _DENSE_TOTAL = 9, 4
-"""Where the sum of all weights is in the headers."""
+"""The position of the sum of all weights in the headers."""
 _UNKNOWN = UNKNOWN[0]
 MOST_TAIL = 1 + SEED_SIZE
-"""Bytes behind Spark's, at most."""
+"""The most bytes that can follow Spark's."""
 
 
 class Headers(NamedTuple):
-    """The bytes before the counters of a sketch without a count, sparse and Spark's own (uint8), and what
-    stands behind Spark's, of an empty sketch as well; and all seeds of the same hash functions, as the
-    big-endian words of an image (uint32)."""
+    """The headers of a sketch with zero weight, sparse and Spark's own (uint8); what follows Spark's
+    counters,
+    also for an empty sketch; and all seeds of the same hash functions, as the big-endian words of an image
+    (uint32)."""
 
     sparse: np.ndarray
     dense: np.ndarray
@@ -55,7 +56,7 @@ class State(NamedTuple):
 
 @cache
 def headers(seed: int, depth: int, width: int, item_kind: str | None = None) -> Headers:
-    """Those of all sketches of one shape, seed and kind of items."""
+    """Return the headers for sketches of one shape, seed and kind of items."""
     factors = next_ints(seed, depth)
     before = sparse_header(seed, 0, depth, width, item_kind), header(0, depth, width, factors)
     behind = tail(seed, depth, item_kind), tail(seed, depth, None)
@@ -68,7 +69,7 @@ def headers(seed: int, depth: int, width: int, item_kind: str | None = None) -> 
 def _begins(data, begin, head, total_at):
     """Whether an image begins with this header, whatever its total, seed and the kind of its items."""
     for i in range(len(head)):
-        # Of Spark's header the bytes of kind and seed are the total's.
+        # In Spark's header, the bytes of kind and seed belong to the total.
         skipped = KIND_AT <= i < SEED_AT + SEED_SIZE or total_at <= i < total_at + 8
         if data[begin + i] != head[i] and not skipped:
             return False
@@ -90,7 +91,8 @@ def _are_dense(data, begin, depth, width, total):
     """Whether every row of Spark's counters, from `begin` on, adds up to `total`, and none is negative."""
     for r in range(depth):
         first = begin + 8 * r * width
-        # By halves, which can't overflow and need no branch: a negative count has a high one of 2^31 or more.
+        # By halves, which can't overflow and need no branch: a negative count has a high half of at least
+        # 2^31.
         high, low = np.uint64(0), np.uint64(0)
         for c in range(width):
             count = swapped64(load64(data, first + 8 * c))
@@ -103,7 +105,7 @@ def _are_dense(data, begin, depth, width, total):
 
 @inner
 def _total(data, begin, end, heads, depth, width, check_sum):
-    """The weight in an image of this shape, −1 for anything else."""
+    """Return the weight in an image of this shape, −1 for anything else."""
     long = end - begin >= len(heads.sparse) + CHECK
     if long and _begins(data, begin, heads.sparse, _SPARSE_TOTAL):
         total = np.int64(swapped64(load64(data, begin + _SPARSE_TOTAL)))
@@ -113,7 +115,7 @@ def _total(data, begin, end, heads, depth, width, check_sum):
         sound = sound and _has_seed(data, begin + SEED_AT, heads.seeds, 0)
         return total if sound else np.int64(-1)
     size = len(heads.dense) + 8 * depth * width
-    # What may stand behind Spark's own is the kind of the items, and a seed that isn't the smallest.
+    # Spark's bytes may be followed by the kind of the items, and by a seed that isn't the smallest.
     behind = end - begin - size
     if behind != 0 and behind != 1 and behind != MOST_TAIL:
         return np.int64(-1)
@@ -128,9 +130,10 @@ def _total(data, begin, end, heads, depth, width, check_sum):
 
 @inner
 def _check(state, limit, heads, data, offsets, groups, sums, added, kind):
-    """Add the weight of image i, from ``offsets[i]`` on, to group ``groups[i]``: where it ends, and why.
+    """Add the weight of image i, from ``offsets[i]`` on, to group ``groups[i]``; return where and why it
+    ends.
 
-    Where one is `REFUSED`, none is added. ``added[i]`` gets the weight, ``kind[0]`` the kind of the items.
+    If an image is `REFUSED`, none is added. ``added[i]`` gets the weight, ``kind[0]`` the kind of the items.
     """
     totals = state.totals
     depth, width = state.tables.shape[1], state.tables.shape[2]
@@ -140,14 +143,14 @@ def _check(state, limit, heads, data, offsets, groups, sums, added, kind):
         added[i] = _total(data, begin, end, heads, depth, width, sums[i])
         wrong = added[i] < 0 or added[i] >= limit - totals[groups[i]]
         if not wrong:
-            sparse = data[begin] == heads.sparse[0]  # Spark's begin with 0
+            sparse = data[begin] == heads.sparse[0]  # Spark's bytes begin with 0
             code = kind[0]
             if sparse:
                 code = data[begin + KIND_AT]
             elif end - begin > dense_size:
                 code = data[begin + dense_size]
                 unknown = end - begin > dense_size + 1 and code == _UNKNOWN
-                wrong = not ARE_KINDS[code] and not unknown  # no check sum is over this byte
+                wrong = not ARE_KINDS[code] and not unknown  # no checksum covers this byte
             if code != kind[0] and ARE_KINDS[code]:
                 wrong = wrong or ARE_KINDS[kind[0]]
                 kind[0] = kind[0] if wrong else code
@@ -163,10 +166,10 @@ def _check(state, limit, heads, data, offsets, groups, sums, added, kind):
 def merge(state, lines, limit, heads, data, offsets, groups, sums, added, kind, no_bits, at):
     """Add the counters of image i, from ``offsets[i]`` on, to group ``groups[i]``, from number `at` on.
 
-    As `resume` has it, with the log's new length besides. Where one is `REFUSED`, none is added. ``sums[i]``
-    is the check sum of a sparse image as it should be; `added`, −1 before the first call, gets the weight of
-    each; ``kind[0]`` stands for the kind of the items, before and after. A group that an image of Spark's
-    size goes to has a table.
+    A step of `resume` that also returns the log's new length. If an image is `REFUSED`, none is added.
+    ``sums[i]`` is the expected checksum of a sparse image; `added`, −1 before the first call, gets the weight
+    of each; ``kind[0]`` has the kind of the items, before and after. A group that gets an image of Spark's
+    size must have a table.
     """
     if added[len(added) - 1] < 0:
         wrong, why = _check(state, limit, heads, data, offsets, groups, sums, added, kind)
@@ -178,7 +181,7 @@ def merge(state, lines, limit, heads, data, offsets, groups, sums, added, kind, 
         begin, end = offsets[i], offsets[i + 1]
         g = groups[i]
         slot = slots[g]
-        if data[begin] == heads.sparse[0]:  # Spark's begin with 0
+        if data[begin] == heads.sparse[0]:  # Spark's bytes begin with 0
             rows = data[begin + len(heads.sparse) : end - CHECK]
             if slot >= 0:
                 add_rows(tables[slot], no_bits, rows)
@@ -207,7 +210,7 @@ def _put_header(head, total, total_at, out, at):
 
 @inner
 def _forget(table, touched):
-    """Set what the bits say was counted to 0, and the bits."""
+    """Reset the counters whose bits are set, and the bits."""
     depth, width = table.shape
     for r in range(depth):
         for w in range(touched.shape[1]):
@@ -218,11 +221,11 @@ def _forget(table, touched):
 
 @lean
 def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touched, room, out, offsets, at):
-    """The images of groups `at` to n − 1, g's from ``offsets[g]`` on, as `resume` has it.
+    """Write the images of groups `at` to n − 1, g's from ``offsets[g]`` on, as a step of `resume`.
 
-    Check sums of sparse ones are left out. Lines ``order[firsts[g]:firsts[g + 1]]`` of the log are those of
-    group g. `scratch` is a table without a count and `touched` its bits (`mark`). Sparse are rows that take
-    at most `room` bytes.
+    Checksums of sparse images are left out. Lines ``order[firsts[g]:firsts[g + 1]]`` of the log belong to
+    group g. `scratch` is a table of zeros and `touched` its bits (`mark`). Rows that take at most `room`
+    bytes are written sparse.
     """
     depth, width = scratch.shape
     dense_size = len(heads.dense) + 8 * depth * width
@@ -246,7 +249,7 @@ def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touch
                 for c in range(width):
                     store64(out, end, swapped64(np.uint64(table[r, c])))
                     end += 8
-            # An empty sketch is of no kind yet.
+            # An empty sketch has no kind yet.
             for byte in heads.tail if state.totals[g] else heads.empty_tail:
                 out[end] = byte
                 end += 1

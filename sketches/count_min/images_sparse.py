@@ -1,9 +1,9 @@
-"""Our own bytes of a count-min sketch with few counters in use; Spark's own hold all of them.
+"""Our own format for a count-min sketch with few counters in use; Spark's contains all counters.
 
 ::
 
     4 bytes  "SGcm"
-    int8     the kind of the items (`core.item_kinds`), 1 where it isn't known
+    int8     the kind of the items (`core.values.item_kinds`), 1 where it isn't known
     int32    seed
     int64    sum of all weights
     int32    depth, the rows
@@ -11,9 +11,9 @@
              each row: how many counters are not 0, then for each how many zeros lie before it, and its count
     uint32   CRC-32 of all before
 
-Big-endian; the numbers of the rows are unsigned LEB128 (seven bits a byte, the lowest first). 48 values take
-a kilobyte where Spark's bytes take 112. A sketch is written so where that takes at most a quarter of Spark's
-bytes, so equal sketches have equal bytes; Spark refuses them by their first four.
+Big-endian; the numbers in the rows are unsigned LEB128 (seven bits per byte, lowest first). 48 values take a
+kilobyte where Spark's bytes take 112. A sketch is written in this format exactly if that takes at most a
+quarter of Spark's bytes, so equal sketches have equal bytes; Spark refuses them by their first four bytes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import zlib
 
 import numpy as np
 
-from ..core.bits import ctz64, ones64
-from ..core.item_kinds import code_of, kind_of_code
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import ctz64, ones64
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import code_of, kind_of_code
 from .images import MAX_CELLS, MAX_DEPTH, UNKNOWN, Image, image_size
 
 MAGIC = b"SGcm"
@@ -34,28 +34,28 @@ KIND_AT, SEED_AT = 4, 5
 _HEAD = struct.Struct(">4sbiqii")
 CHECK = 4
 _LONGEST = 9
-"""Bytes of the largest int64 as LEB128."""
+"""The number of bytes of the largest int64 as LEB128."""
 NO_BITS = np.zeros((0, 0), np.uint64)
-"""For callers of `add_rows` who don't want to know which counters it has changed."""
+"""For callers of `add_rows` that don't need to know which counters changed."""
 
 
 def sparse_header(seed: int, total: int, depth: int, width: int, item_kind: str | None = None) -> bytes:
-    """The bytes before the rows."""
+    """Return the bytes before the rows."""
     return _HEAD.pack(MAGIC, code_of(item_kind, UNKNOWN)[0], seed, total, depth, width)
 
 
 def most_room(depth: int, width: int) -> int:
-    """The most bytes that the rows of a sketch take in this format."""
+    """Return the most bytes that the rows of a sketch may take in this format."""
     return image_size(depth, width) // 4 - _HEAD.size - CHECK - 2 * _LONGEST
 
 
 def bits_of(depth: int, width: int) -> np.ndarray:
-    """A bit for each counter, none set: what `mark` sets and `put_rows` goes by."""
+    """Return a cleared bit for each counter; `mark` sets them, and `put_rows` reads them."""
     return np.zeros((depth, -(-width // 64)), np.uint64)
 
 
 def sparse_image(seed: int, total: int, table: np.ndarray, item_kind: str | None = None) -> bytes | None:
-    """The sketch in these bytes, None where they take more than a quarter of Spark's."""
+    """Encode a sketch in this format; None if that takes more than a quarter of Spark's bytes."""
     room = most_room(*table.shape)
     out = np.empty(max(room, 0) + 2 * _LONGEST, np.uint8)
     end = _write_rows(table, bits_of(*table.shape), room, out)
@@ -67,7 +67,7 @@ def sparse_image(seed: int, total: int, table: np.ndarray, item_kind: str | None
 
 
 def parse_sparse(data: bytes | memoryview) -> Image:
-    """The sketch in these bytes. Raises `SketchError` for anything else."""
+    """Parse a sketch in this format. Raises `SketchError` for anything else."""
     size = len(data)
     if size < _HEAD.size + CHECK:
         raise SketchError(f"count-min: {size} bytes are too few for a sketch")
@@ -97,7 +97,7 @@ def _put(out, at, value):
 
 @inner
 def mark(table, touched):
-    """Set the bits of the counters that are not 0."""
+    """Set the bits of nonzero counters."""
     depth, width = table.shape
     for r in range(depth):
         row = table[r]
@@ -111,7 +111,7 @@ def mark(table, touched):
 
 @inner
 def put_rows(table, touched, out, at, last):
-    """The rows into `out`, from `at` on, by the bits of their counters; where they end, −1 if beyond `last`.
+    """Write the rows to `out`, from `at` on, by their counters' bits; return the end, −1 if beyond `last`.
 
     Up to two numbers may be written beyond `last`.
     """
@@ -144,7 +144,7 @@ def _write_rows(table, touched, room, out):
 
 @inner
 def _read_varint(data, at):
-    """A number and where it ends; −1 where it doesn't within the data, or is not an int64."""
+    """Return a number and where it ends; −1 if it exceeds the data, or is not an int64."""
     value = np.int64(0)
     shift = np.int64(0)
     end = np.int64(-1)
@@ -161,7 +161,7 @@ def _read_varint(data, at):
 
 @inner
 def are_rows(data, depth, width, total):
-    """Whether these are the rows of a sketch of this shape that saw `total`."""
+    """Whether these are the rows of a sketch of this shape with weight `total`."""
     at = np.int64(0)
     for _ in range(depth):
         used, at = _read_varint(data, at)
@@ -185,7 +185,7 @@ def are_rows(data, depth, width, total):
 
 @inner
 def add_rows(table, touched, data):
-    """Add rows that are known to be some; and set their counters' bits in `touched`, unless it has none."""
+    """Add valid rows, and set their counters' bits in `touched`, unless that is empty."""
     at = np.int64(0)
     for r in range(table.shape[0]):
         used, at = _read_varint(data, at)
@@ -199,7 +199,7 @@ def add_rows(table, touched, data):
 
 @inner
 def count_in(table, touched, r, c, each):
-    """Add to a counter of row r, and set its bit in `touched`, unless that has none."""
+    """Add to a counter of row r, and set its bit in `touched`, unless that is empty."""
     table[r, c] += each
     if len(touched) and each:
         touched[r, c >> 6] |= np.uint64(1) << np.uint64(c & 63)

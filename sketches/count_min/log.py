@@ -1,24 +1,24 @@
-"""The log of count-min sketches that have no table of counters: what was counted, and rows as they came.
+"""The log of count-min sketches without a table of counters: counted values, and merged rows.
 
-A line is `WORDS` int64: (group, key, weight, what it is of). Rows of counters lie in it in the bytes of
-`images_sparse`, which are a small part of what their counters would take.
+A line is `WORDS` int64: (group, key, weight, type of line). Rows of counters are stored in the format of
+`images_sparse`, which takes a fraction of the counters' size.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from .images_sparse import add_rows, count_in
 from .update import PAIR, ROWS, bucket, pair_bucket
 
 LINE = 32
-"""Bytes of a line."""
+"""The number of bytes of a line."""
 
 
 @inner
 def lines_of(log, i):
-    """How many lines there are from line i up to the next that is not of it."""
+    """Return the number of lines that the entry at line i occupies."""
     return 1 + (log[i, 1] + LINE - 1) // LINE if log[i, 3] == ROWS else np.int64(1)
 
 
@@ -42,7 +42,7 @@ def add_line(table, touched, log, data, i, factors, factor, shift):
 
 @inner
 def log_rows(log, data, lines, g, rows):
-    """Write rows of counters to the end of the log, where there is room; the log's new length."""
+    """Append rows of counters to the log, which has room; return the log's new length."""
     log[lines, 0], log[lines, 1], log[lines, 2], log[lines, 3] = g, len(rows), 0, ROWS
     first = LINE * (lines + 1)
     for i in range(len(rows)):
@@ -54,7 +54,7 @@ def log_rows(log, data, lines, g, rows):
 def replay(tables, slots, log, data, factors, factor, shift, touched, keep):
     """Add the log's lines of groups that have a table to it; returns how many lines are left.
 
-    The other lines are moved to the front, unless the log is to `keep` as it is.
+    The other lines are moved to the front, unless `keep` preserves the log.
     """
     left = np.int64(0)
     i = np.int64(0)

@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.columns import Values
-from ..core.item_kinds import as_items, as_longs, joint_kind, kind_with
-from ..core.java_random import next_ints, seeds_of
+from ..core.columns.columns import Values
+from ..core.columns.weights import as_weights, total
+from ..core.hashing.java_random import next_ints, seeds_of
+from ..core.hashing.spark_murmur import hash_pairs
 from ..core.parameters import flag, real, whole
 from ..core.protocol import Sketch, SketchError
-from ..core.spark_murmur import hash_pairs
-from ..core.weights import as_weights, total
+from ..core.values.item_kinds import as_items, as_longs, joint_kind, kind_with
 from . import update as kernels
 from .images import MAX_CELLS, MAX_DEPTH, header, parse, tail
 from .images_sparse import MAGIC, parse_sparse, sparse_image
@@ -115,7 +115,7 @@ class CountMin(Sketch):
     def estimates(self, values: Any) -> np.ndarray:
         """The estimate of every value (without nulls) as int64.
 
-        Raises `TypeError` for values of another kind (`core.item_kinds`), `SketchError` for floats that
+        Raises `TypeError` for values of another kind (`values.item_kinds`), `SketchError` for floats that
         aren't whole.
         """
         column = accepted(values, self.item_kind)
@@ -242,7 +242,7 @@ class CountMin(Sketch):
         return sketch
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return self._of_my_kind(self.from_bytes(self.to_bytes(), self.conservative))
 
     def _untold(self) -> tuple[Any, ...]:
@@ -272,7 +272,7 @@ def shape(eps: float, confidence: float) -> tuple[int, int]:
 
 
 def accepted(values: Any, item_kind: str | None) -> Values:
-    """Longs, strings or binary, of this kind if one is known.
+    """Convert values to longs, strings or binary, of this kind if it is known.
 
     Raises `SketchError` for floats that aren't whole.
     """
@@ -285,7 +285,7 @@ def accepted(values: Any, item_kind: str | None) -> Values:
 
 
 def keys_of(column: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The kernels' input: longs with the rows' factors, or pairs of hashes without."""
+    """Return the kernels' input: longs with the rows' factors, or pairs of hashes without factors."""
     if column.kind in ("string", "binary"):
         return hash_pairs(column), _NO_FACTORS
     return column.numbers.view(np.int64), factors

@@ -1,11 +1,11 @@
-"""Spark's count-min hash functions, and rows added to tables of counters.
+"""Spark's count-min hash functions, and updates of counter tables.
 
-A long `x` goes, in row `r`, to ``(a[r] · x folded to 31 bits) mod width``; bytes to ``|h1 + r · h2| mod
-width`` with two Murmur3 hashes of 32 bits. A table is `depth` rows of `width` int64, one after the other.
+In row `r`, a long `x` is counted at ``(a[r] · x folded to 31 bits) mod width``, and bytes at
+``|h1 + r · h2| mod width`` with two 32-bit Murmur3 hashes. A table is `depth` rows of `width` int64.
 
-Counts are added a row of the table at a time: 16 kB of counters stay in the first-level cache, and the hashes
-of a block, all by one function, are vectorised. The remainder is a multiplication by the inverse of the width
-(Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
+Counts are added one row of the table at a time: its 16 kB of counters stay in the first-level cache, and a
+block's hashes, all by one function, are vectorised. The remainder is computed by multiplication with the
+inverse of the width (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
 
 Source: Spark `CountMinSketchImpl.hash`, `getHashBuckets`.
 """
@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import BLOCK, inner, kernel, lean
+from ..core.compilation.jit import BLOCK, inner, kernel, lean
 
 _31 = np.uint64(0x7FFFFFFF)
 
 LONG, PAIR, ROWS = 0, 1, 2
-"""What a line of the log is of: a long, a pair of hashes of bytes, or rows of counters as `images_sparse` has
-them, whose bytes fill the lines after it."""
+"""The types of lines in the log: a long, a pair of hashes of bytes, or rows of counters in the format of
+`images_sparse`, whose bytes fill the following lines."""
 WORDS = 4
-"""int64 of a line: (group, key, weight, what it is of). The key of rows is how many bytes they take."""
+"""The int64 of a line: (group, key, weight, type). For rows of counters, the key is their size in bytes."""
 
 
 def inverse(width: int) -> tuple[np.uint64, np.uint64]:
-    """The multiplier and the shift by which numbers up to 2^32 are divided by `width`."""
+    """Return the multiplier and the shift that divide numbers up to 2^32 by `width`."""
     shift = 32 + (width - 1).bit_length()
     return np.uint64(-(-(1 << shift) // width)), np.uint64(shift)
 
@@ -41,7 +41,7 @@ def _buckets(block, a, width, factor, shift, out):
 
 @inner
 def bucket(x, a, width, factor, shift):
-    """Where a long goes in the row whose factor is `a`."""
+    """Return the bucket of a long in the row with factor `a`."""
     h = np.uint64(x) * a
     h = (h + (h >> np.uint64(32))) & _31
     return np.int64(h - ((h * factor) >> shift) * width)
@@ -49,7 +49,7 @@ def bucket(x, a, width, factor, shift):
 
 @inner
 def pair_bucket(pair, row, width, factor, shift):
-    """Where bytes go in a row, by their two hashes in one int64."""
+    """Return the bucket of bytes in a row, from their two hashes in one int64."""
     h1 = np.uint32(np.uint64(pair) >> np.uint64(32))
     h2 = np.uint32(np.uint64(pair) & np.uint64(0xFFFFFFFF))
     both = np.uint32(h1 + np.uint32(row) * h2)
@@ -59,7 +59,7 @@ def pair_bucket(pair, row, width, factor, shift):
 
 @kernel
 def add(table, keys, weights, factors, factor, shift):
-    """Count longs (`factors` their row's) or pairs of hashes (`factors` empty) in one table of rows."""
+    """Count longs (with the rows' `factors`) or pairs of hashes (`factors` empty) in one table."""
     depth, width = table.shape
     wide = np.uint64(width)
     at = np.empty(BLOCK, np.uint32)
@@ -96,14 +96,14 @@ def add_conservatively(table, keys, weights, factors, factor, shift):
             least = min(least, table[r, at[r]])
         least += weights[i] if len(weights) > 0 else 1
         for r in range(depth):
-            # No counter is ever below a true count: it is not lowered, and the value's own all reach the new
-            # estimate, the old one and the weight.
+            # No counter falls below a true count: none is lowered, and all of the value's own counters reach
+            # the new estimate, the old estimate plus the weight.
             table[r, at[r]] = max(table[r, at[r]], least)
 
 
 @lean
 def estimate(table, keys, factors, factor, shift, out):
-    """The least of each key's counters."""
+    """Compute the least of each key's counters."""
     depth, width = table.shape
     wide = np.uint64(width)
     for i in range(len(keys)):
@@ -119,7 +119,7 @@ def estimate(table, keys, factors, factor, shift, out):
 
 @lean
 def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):
-    """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
+    """Count rows in their groups' tables, or in the log for groups without one; return the log's length.
 
     `logged` counts the lines of each group.
     """

@@ -1,4 +1,4 @@
-"""Quantiles of many DDSketches at once: the bucket that a rank lies in, and the value that stands for it."""
+"""Quantiles of many DDSketches at once: the bucket of a rank, and the value that represents it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from .store import Store
 
 _ROUNDING = 1e-12
 _LONGS = -(2.0**63), 2.0**63
-"""Between these lies all of int64."""
+"""The range of int64."""
 
 
 class Estimates(NamedTuple):
@@ -24,8 +24,8 @@ class Estimates(NamedTuple):
 
 @inner
 def _walk(state, g, rank, at, up_to, sign, key):
-    """From bucket number `at`, up to which so many values are, to that of a rank: its number, how many values
-    are up to it, its sign and key."""
+    """Walk from bucket number `at`, up to which there are `up_to` values, to the bucket of a rank; return its
+    number, the values up to it, its sign and key."""
     start, first, positive, negative = state.start[g], state.low[g], state.length[g, 0], state.length[g, 1]
     # Ascending: negative values from their window's end, zeros, positive values.
     while up_to <= rank and at < negative + positive:
@@ -45,11 +45,11 @@ def _walk(state, g, rank, at, up_to, sign, key):
 
 @lean
 def locate(state, seen, whole, shares, signs, keys):
-    """Of each sketch that isn't empty three buckets at each share, given ascending: their signs and keys.
+    """Find the signs and keys of three buckets at each share (ascending) of each nonempty sketch.
 
-    That of the value at share q, of rank ⌊q (n − 1)⌋, and before and behind it those of the ranks ⌊q n⌋ − 1
-    and ⌈q n⌉, between which all definitions of a quantile stay. If counts are fractions there are no ranks:
-    then it is the first value up to which a share q of the weight lies.
+    They are the bucket of the value at share q, of rank ⌊q (n − 1)⌋, and those of the ranks ⌊q n⌋ − 1 and
+    ⌈q n⌉, between which all definitions of a quantile lie. Fractional counts have no ranks: then it is the
+    first value up to which there is a share q of the weight.
     """
     for g in range(len(seen)):
         if seen[g] <= 0.0:
@@ -59,7 +59,7 @@ def locate(state, seen, whole, shares, signs, keys):
         for j in range(len(shares)):
             if not whole[g]:
                 reached = shares[j] * seen[g]
-                # Sums of fractions are off by their rounding, by which a share must not be missed.
+                # Sums of fractions have rounding errors, which must not make it miss a share.
                 rounding = 1e-12 * seen[g]
                 before, behind = max(reached - rounding, 0.0), reached + rounding
                 rank = behind if shares[j] == 1.0 else before
@@ -69,7 +69,7 @@ def locate(state, seen, whole, shares, signs, keys):
                 behind = min(max(np.ceil(shares[j] * seen[g]), rank), last)
             at, up_to, sign, key = _walk(state, g, before, at, up_to, sign, key)
             signs[0, g, j], keys[0, g, j] = sign, key
-            # The next share may lie before these.
+            # The next share may come before these.
             place, total, s, k = _walk(state, g, rank, at, up_to, sign, key)
             signs[1, g, j], keys[1, g, j] = s, k
             _, _, s, k = _walk(state, g, behind, place, total, s, k)
@@ -77,16 +77,16 @@ def locate(state, seen, whole, shares, signs, keys):
 
 
 def seen_by(store: Store) -> np.ndarray:
-    """The values each sketch has seen (float64: weighted bytes may hold fractions)."""
+    """Return the number of values in each sketch (float64, because weighted bytes may contain fractions)."""
     return store.seen()[0]
 
 
 def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
-    """The values of each sketch (rows) at shares of its values (columns); those of empty ones mean nothing.
+    """Return the values of each sketch (rows) at shares (columns); those of empty sketches are meaningless.
 
-    A value's rank is ⌊q (n − 1)⌋; the bounds hold for all ranks that a definition of a quantile may mean,
-    ⌊q n⌋ − 1 to ⌈q n⌉ from 0. With `whole` all values are whole numbers: so are the bounds, and each quantile
-    for which a whole number is as close to all of its bucket as the accuracy says.
+    A value's rank is ⌊q (n − 1)⌋; the bounds hold for the ranks of all definitions of a quantile, ⌊q n⌋ − 1
+    to ⌈q n⌉ from 0. With `whole`, all values are integers: then bounds are integers, and so is each quantile
+    for which an integer is within the accuracy of its whole bucket.
     """
     order = np.argsort(shares, kind="stable")
     (seen, whole_counts), ascending = store.seen(), np.ascontiguousarray(shares[order], np.float64)
@@ -99,12 +99,12 @@ def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
 
 
 def buckets_of(store: Store, signs: np.ndarray, keys: np.ndarray) -> Estimates:
-    """The values that stand for buckets, by their signs and keys, and the edges, but for rounding."""
+    """Return the values that represent buckets, from signs and keys, and the edges, up to rounding."""
     with np.errstate(over="ignore"):
         near, far = (np.exp2((keys - inner) / store.multiplier) for inner in (1, 0))
         middle = np.exp2(keys / store.multiplier + np.log2(2 / (1 + store.gamma)))
     for powers in (near, far, middle):
-        # The topmost bucket of finite values reaches beyond them.
+        # The topmost finite bucket reaches beyond the finite values.
         powers[:] = np.where(keys >= store.infinite, np.inf, np.minimum(powers, np.finfo(float).max))
     least = store.least
     value = signs * np.where(signs == 0, 0.0, middle)
@@ -114,7 +114,7 @@ def buckets_of(store: Store, signs: np.ndarray, keys: np.ndarray) -> Estimates:
 
 
 def widened(bucket: Estimates, store: Store) -> Estimates:
-    """The bucket with edges that all its values lie between, rounding or not."""
+    """Widen a bucket's edges by the rounding error, so that they contain all its values."""
     value, lower, upper = bucket
     most, share = np.finfo(float).max, store.edge_error
     with np.errstate(over="ignore", invalid="ignore"):
@@ -124,14 +124,15 @@ def widened(bucket: Estimates, store: Store) -> Estimates:
 
 
 def _whole(quantiles: Estimates, store: Store) -> Estimates:
-    """The whole numbers at a bucket's ends for its edges, and one of them as value where it is close to all.
+    """Round a bucket's edges to integers inside it, and its value to one that is close to all of them, if
+    any.
 
-    A bucket that holds 58 and 59 has none that is within 1 % of both: there the value stays between them.
+    A bucket with 58 and 59 has no integer within 1 % of both: there, the value stays between them.
     """
     value, lower, upper = quantiles
     accuracy, wide = store.relative_accuracy, widened(quantiles, store)
     with np.errstate(invalid="ignore"):
-        # An edge that is itself a whole number may have come out a rounding error below or above it.
+        # An edge that should be an integer may be off by a rounding error.
         least = np.ceil(lower - np.abs(lower) * _ROUNDING)
         most = np.floor(upper + np.abs(upper) * _ROUNDING)
     near, far = np.where(value < 0, -most, least), np.where(value < 0, -least, most)

@@ -9,21 +9,21 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import USUAL_QUANTILES
-from ..core.column_kinds import long_or_double
-from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images, image_column
-from ..core.numbers import as_numbers
+from ..core.columns.column_kinds import long_or_double
+from ..core.columns.weights import optional_weights
+from ..core.groups.group_numbers import as_groups
 from ..core.protocol import Groups
-from ..core.weights import optional_weights
+from ..core.values.image_columns import as_images, image_column
+from ..core.values.numbers import as_numbers
 from .estimate import quantiles, seen_by
 from .sketch import DDSketch, Kind, _known
 from .store import Store
 
 
 def relative_numbers(leaf: pa.DataType) -> dict[str, Any]:
-    """Numbers that an error relative to their size says something of; whole ones are kept as longs.
+    """Accept numbers for which a relative error is meaningful; integers are stored as longs.
 
-    Raises `TypeError` for points in time, whose size counts from 1970, and for what is not a number.
+    Raises `TypeError` for timestamps, whose magnitude counts from 1970, and for anything but numbers.
     """
     if pa.types.is_date(leaf) or pa.types.is_timestamp(leaf):
         raise TypeError(
@@ -36,8 +36,8 @@ def relative_numbers(leaf: pa.DataType) -> dict[str, Any]:
 class DDSketchGroups(Groups):
     """Many `DDSketch`es of one accuracy in one pool of buckets.
 
-    Errors and bytes as `DDSketch`; the column is `binary`, a protobuf a group. A group holds the buckets
-    between its own smallest and largest magnitude only.
+    Errors and bytes are those of `DDSketch`; the column is `binary`, with one protobuf per group. A group
+    only stores the buckets between its own smallest and largest magnitude.
 
     >>> groups = DDSketchGroups(2)
     >>> groups.update([0, 1, 0], [1.0, -5.0, 3.0])
@@ -71,19 +71,19 @@ class DDSketchGroups(Groups):
             self._store.update(at, numbers.numbers, weights, most)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold protobufs in.
+        """Merge protobufs.
 
-        Raises `SketchError` for bytes that are not a sketch's; nothing is folded in then.
+        Raises `SketchError` for bytes that are not such a sketch; then nothing is merged.
         """
         at, images = as_images(groups, column, len(self), "DDSketch")
         self._store.merge_images(at, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
-        """A protobuf a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return a protobuf per group, as `binary` (`large_binary` beyond 2 GiB)."""
         return image_column(*self._store.images())
 
     def answers(self, **question: Any) -> pa.Array:
-        """What `DDSketch.answer` gives, of each group: a struct of n and a list of quantiles."""
+        """Return `DDSketch.answer` for each group: a struct of n and a list of quantiles."""
         seen = seen_by(self._store)
         some = seen > 0
         shares = np.array(USUAL_QUANTILES)

@@ -1,27 +1,27 @@
-"""Many DDSketches to and from their protobufs, in the plain layout that nearly all of them have.
+"""Write and read the protobufs of many DDSketches, in the plain layout that nearly all of them have.
 
     0a 09 09 <gamma: 8 bytes>                      mapping
     12 <size> [12 <bytes> <counts> [18 <first>]]   positive values: consecutive keys from `first` on
     1a <size> [12 <bytes> <counts> [18 <first>]]   negative values
     [21 <zeros: 8 bytes>]
 
-Sizes are varints, `first` a zigzag varint, left out where it is 0; counts are doubles, little-endian. This is
-what the protobuf library writes of such a sketch; whatever differs is read by that library (`read_image`).
+Sizes are varints, `first` is a zigzag varint, omitted if 0; counts are little-endian doubles. The protobuf
+library writes such a sketch this way; any other layout is read by that library (`read_image`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.words import load64, store64
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load64, store64
 from .update import FAR, widen
 
 MOST = 2.0**62
-"""A sketch counts fewer values than this."""
+"""A sketch must count fewer values than this."""
 GAMMA_ERROR = 2e-15
-"""The share that γ may be off by where it was worked out in another way from the same accuracy."""
+"""The relative difference of γ when it is computed in another way from the same accuracy."""
 
 
 @inner
@@ -45,7 +45,7 @@ def _put_varint(data, at, x):
 
 @inner
 def _get_varint(data, at, end):
-    """(where it ends, its value); where is −1 if it doesn't end before `end`, or is no 35 bits."""
+    """Return (end, value) of a varint; end is −1 if it doesn't end before `end`, or exceeds 35 bits."""
     value = np.int64(0)
     for i in range(5):
         if at + i >= end:
@@ -67,9 +67,10 @@ def _window_size(count, first):
 
 @lean
 def measure(state, spans, sizes):
-    """Of each sketch and sign where its counts lie in the pool, how many, the first key; and all bytes.
+    """Find for each sketch and sign the place of its counts in the pool, their number and first key; compute
+    sizes.
 
-    Empty ends of windows are left out.
+    Empty ends of windows are omitted.
     """
     for g in range(len(sizes)):
         sizes[g] = 11
@@ -94,7 +95,7 @@ def measure(state, spans, sizes):
 
 @lean
 def write(state, gamma_bits, spans, offsets, data):
-    """Each sketch's protobuf from ``offsets[g]`` on, in the sizes that `measure` gave."""
+    """Write each sketch's protobuf from ``offsets[g]`` on, with the sizes from `measure`."""
     bits = state.pool.view(np.uint64)
     for g in range(len(offsets) - 1):
         at = offsets[g]
@@ -122,9 +123,9 @@ def write(state, gamma_bits, spans, offsets, data):
 
 @inner
 def _window(data, at, end, tag, bits, filled, n_buckets):
-    """Read one window's counts into `bits` from `filled` on; gives where it ends, −1 if it isn't plain.
+    """Read one window's counts into `bits` from `filled` on; return where it ends, −1 if it isn't plain.
 
-    `n_buckets` gets where its counts lie in `bits`, how many there are, and the first key.
+    `n_buckets` gets the place of its counts in `bits`, their number, and the first key.
     """
     n_buckets[0], n_buckets[1], n_buckets[2] = filled, 0, 0
     if at >= end or data[at] != tag:
@@ -156,10 +157,10 @@ def _window(data, at, end, tag, bits, filled, n_buckets):
 
 @inner
 def _plain(gamma, data, here, end, bits, counts, windows):
-    """Read a protobuf whose layout is plain: the count of zeros into ``bits[0]``, the others behind it.
+    """Read a protobuf in the plain layout: the count of zeros into ``bits[0]``, the other counts after it.
 
-    `windows` gets where each sign's counts lie, how many there are, and the first key, empty ends left out.
-    Gives whether it is plain and of this γ; the counts themselves are unchecked.
+    `windows` gets the place of each sign's counts, their number, and the first key, without empty ends.
+    Returns whether it is plain and has this γ; the counts themselves are not checked.
     """
     if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
         return False
@@ -184,19 +185,20 @@ def _plain(gamma, data, here, end, bits, counts, windows):
 
 @lean
 def check(gamma, infinite, data, offsets, bits, work, seen, at):
-    """The number of the first protobuf from `at` on that `merge` can't take: `_plain` it is not, or a count
-    or a key is out of range. `bits` (uint64) has room for the counts of any; ``seen[i]`` gets a number that
-    the values of protobuf i are at most."""
+    """Return the first protobuf from `at` on that `merge` can't handle: it is not `_plain`, or a count or a
+    key
+    is out of range. `bits` (uint64) has room for the counts of any; ``seen[i]`` gets an upper limit of the
+    number of values in protobuf i."""
     counts, windows = bits.view(np.float64), work.windows
     for i in range(at, len(offsets) - 1):
         if not _plain(gamma, data, offsets[i], offsets[i + 1], bits, counts, windows):
             return i
-        # Without a branch, which lets LLVM compare several at once; NaN is not `>= 0`.
+        # Without a branch, so that LLVM compares several at once; NaN is not `>= 0`.
         n, good, most = max(1, windows[0, 0] + windows[0, 1], windows[1, 0] + windows[1, 1]), True, 0.0
         for j in range(n):
             good &= counts[j] >= 0.0
             most = max(most, counts[j])
-        # A sum of n counts is at most n times the largest; what may reach 2^62 is for `read_image` to add up.
+        # A sum of n counts is at most n times the largest; `read_image` adds up counts that may reach 2^62.
         if not good or not most * n < MOST:
             return i
         seen[i] = most * n
@@ -211,7 +213,7 @@ def check(gamma, infinite, data, offsets, bits, work, seen, at):
 def merge(state, gamma, data, offsets, groups, end, bits, work, at):
     """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from `at` up to `end`.
 
-    As `resume` has it. All were seen by `check`.
+    A step of `resume`. `check` has validated all protobufs.
     """
     counts = bits.view(np.float64)
     windows, low, high = work.windows, work.low, work.high

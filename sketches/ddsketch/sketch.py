@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..core.answers import quantile_answer
-from ..core.numbers import as_numbers
+from ..core.columns.weights import optional_weights
 from ..core.parameters import one_of
-from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
-from ..core.weights import optional_weights
+from ..core.values.numbers import as_numbers
+from ..core.values.points import as_share, as_shares, double_point
 from .estimate import Estimates, buckets_of, quantiles, seen_by, widened
 from .slots import keys_of
 from .store import Store, read_image
@@ -19,7 +19,7 @@ from .store import Store, read_image
 Kind = Literal["double", "long"]
 
 _FAR = 1 << 40
-"""Beyond all keys."""
+"""Larger than all keys."""
 
 
 class DDSketch(Sketch):
@@ -155,7 +155,7 @@ class DDSketch(Sketch):
         return quantile_answer(self)
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return self.from_bytes(self.to_bytes(), self.kind)
 
     def _untold(self) -> tuple[Any, ...]:
@@ -171,7 +171,7 @@ class DDSketch(Sketch):
         )
 
     def _buckets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sign, key and count of every bucket, ascending by value."""
+        """Return the sign, key and count of every bucket, ascending by value."""
         self._check_not_empty()
         (first, below), (least, above) = (self._store.window(0, sign) for sign in (1, 0))
         keys = [first + np.arange(len(below))[::-1], np.zeros(1, int), least + np.arange(len(above))]

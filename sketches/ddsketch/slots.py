@@ -1,9 +1,10 @@
-"""Which bucket of a DDSketch a double belongs in: two look-ups and a comparison, no logarithm.
+"""Find a double's bucket in a DDSketch by two look-ups and a comparison, without a logarithm.
 
-The doubles of either sign, as their bits, fall into slots: 0 for those that count as zero, then one for each
-key ⌈log_γ |x|⌉, one for the infinity and one for NaN; the negative ones' follow after all the positive ones'.
-Their range is cut into cells by the upper bits, so fine that no cell holds more than one slot's end: a cell
-knows its first slot and that end. Accuracies too fine for a table of some megabytes take the logarithm.
+The doubles of each sign, by their bits, are divided into slots: 0 for doubles that count as zero, then one
+for each key ⌈log_γ |x|⌉, one for infinity and one for NaN; the slots of negative doubles follow those of
+positive ones. The upper bits divide the range into cells, so small that a cell contains at most one slot's
+end: a cell stores its first slot and that end. For accuracies that would need a table of many megabytes, the
+logarithm is computed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
@@ -25,18 +26,18 @@ _INFINITY = np.int64(0x7FF0000000000000)
 _TWO_OVER_LN2 = 2.0 / np.log(2.0)
 _FINEST_CELLS = 9
 _AT_ONCE = 1 << 14
-"""Doubles whose logarithms are worked out at a time: they stay in the second-level cache."""
+"""Doubles whose logarithms are computed at a time: they stay in the second-level cache."""
 _ULPS = 2048
-"""How far, in units of the last place, a bucket's end may lie from where 2^(key / multiplier) has it."""
+"""The largest distance, in units in the last place, of a bucket's end from 2^(key / multiplier)."""
 
 
 class Slots(NamedTuple):
-    """What a look-up needs.
+    """The tables for a look-up.
 
-    `multiplier` is 1 / log2 γ, `least` the bits of the least magnitude that doesn't count as zero, `first`
-    the key of slot 1, `spread` the number of slots of either sign. Cell c, of the bits ``x >> shift`` = c,
-    begins in slot ``bases[c]``, and what is above ``ends[c]`` (uint64) is in the next one; without cells
-    there is no table.
+    `multiplier` is 1 / log2 γ, `least` the bits of the smallest magnitude that doesn't count as zero, `first`
+    the key of slot 1, `spread` the number of slots per sign. Cell c, with the bits ``x >> shift`` = c, begins
+    in slot ``bases[c]``, and doubles above ``ends[c]`` (uint64) are in the next slot; without cells there is
+    no table.
     """
 
     multiplier: float
@@ -49,10 +50,10 @@ class Slots(NamedTuple):
 
 
 def keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
-    """The key ⌈log_γ |x|⌉ (int64) of each double, given by its bits (int64); `multiplier` is 1 / log2 γ.
+    """Return the key ⌈log_γ |x|⌉ (int64) of each double, given by its bits (int64).
 
-    log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
-    An infinity has the exponent 1027, so that no finite number has its key.
+    `multiplier` is 1 / log2 γ. log2 is the exponent plus 2 atanh((m − 1) / (m + 1)) for a mantissa in
+    [√½, √2): eight terms, error 2e-14. Infinity gets the exponent 1027, so that no finite number has its key.
     """
     bits = bits & _MAGNITUDE
     mantissas = (bits & _MANTISSA) | _ONE
@@ -70,7 +71,7 @@ def keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
 
 @inner
 def look_up(bits, shift, ends, bases, out):
-    """The slot of each double, given by its bits (uint64), from the table."""
+    """Look up the slot of each double, given by its bits (uint64), in the table."""
     for i in range(len(bits)):
         b = bits[i]
         cell = b >> np.uint64(shift)
@@ -96,7 +97,7 @@ def tally_weights(bits, weights, shift, ends, bases, counts):
 
 
 def work_out(numbers: np.ndarray, slots: Slots) -> np.ndarray:
-    """The slot of each double (int32) by its logarithm, for accuracies that have no table."""
+    """Compute the slot of each double (int32) by its logarithm, for accuracies without a table."""
     numbers_out = np.empty(len(numbers), np.int32)
     for at in range(0, len(numbers), _AT_ONCE):
         bits = numbers[at : at + _AT_ONCE].view(np.int64)
@@ -110,7 +111,7 @@ def work_out(numbers: np.ndarray, slots: Slots) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def slots_of(gamma: float) -> Slots:
-    """The slots for buckets of the ratio `gamma`.
+    """Return the slots for buckets with the ratio `gamma`.
 
     >>> slots = slots_of(1.02 / 0.98)
     >>> slots.first, slots.spread, len(slots.ends)
@@ -143,11 +144,11 @@ def slots_of(gamma: float) -> Slots:
 
 
 def _ends(first: int, last: int, multiplier: float) -> np.ndarray:
-    """The bits of the largest double of each key from `first` on, before `last`."""
+    """Return the bits of the largest double of each key from `first` on, before `last`."""
     wanted = np.arange(first, last)
     whole, rest = np.divmod(wanted / multiplier, 1.0)
     ends = np.ldexp(np.exp2(rest), whole.astype(np.int64)).view(np.int64) - _ULPS
-    # By bisection over bits: keys never fall as doubles grow, and ends lie within ±`_ULPS` of their guess.
+    # By bisection over bits: keys are monotone in doubles, and ends are within ±`_ULPS` of the guess.
     step = _ULPS
     while step:
         ends += step * (keys_of(ends + step, multiplier) <= wanted)

@@ -1,4 +1,4 @@
-"""The arrays of many DDSketches, their bytes, and the growth of both."""
+"""The arrays of many DDSketches, their growth, and their bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from ..core.arena import new_extent, packed, with_rows
-from ..core.group_numbers import frozen
-from ..core.group_order import by_group
+from ..core.groups.arena import new_extent, packed, with_rows
+from ..core.groups.group_numbers import frozen
+from ..core.groups.group_order import by_group
 from ..core.parameters import real
 from ..core.protocol import SketchError
 from ..core.resume import resume
@@ -29,11 +29,11 @@ _LEAST = 1024
 _NO_SLOTS = np.empty(0, np.int32)
 _NO_WEIGHTS = np.empty(0)
 _MANY, _MOST = 1 << 16, 1 << 30
-"""Values from which on all slots are counted at once, and that their counts can take."""
+"""The number of values from which on all slots are counted at once, and the most that their counts allow."""
 
 
 class WindowCounts(NamedTuple):
-    """WindowCounts of consecutive keys from `first` on, and of zeros."""
+    """The counts of consecutive keys from `first` on, and of zeros."""
 
     first: int
     counts: np.ndarray
@@ -47,16 +47,16 @@ class Store:
         self.relative_accuracy = real("DDSketch", "relative_accuracy", relative_accuracy, FINEST, COARSEST)
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
-        self.least = sys.float_info.min * self.gamma  # what is smaller counts as zero
+        self.least = sys.float_info.min * self.gamma  # smaller magnitudes count as zero
         self.infinite = math.ceil(1027 * self.multiplier)
-        # How far, as a share, a value may lie beyond its bucket's edge as it is worked out: logarithms and
-        # powers are off by 10^−12 in all; and γ, in others' bytes, by a few units in its last place, which
-        # an edge of γ^key has as often as its key says.
+        # How far, as a share, a value may be beyond its bucket's computed edge: logarithms and powers have
+        # errors of 10^−12 in all; and in other libraries' bytes, γ may be off by a few units in its last
+        # place, which the edge γ^key multiplies by its key.
         self.edge_error = 1e-12 + 745 * images.GAMMA_ERROR / math.log(self.gamma)
         none = np.empty(0, np.int64)
         pairs = np.empty((0, 2), np.int64)
         self.n = 0
-        self._at_most = 0.0  # no sketch counts more than this
+        self._at_most = 0.0  # an upper limit of all sketches' counts
         self.state = kernels.State(np.empty(0), new_extent(), none, pairs, pairs)
         self._work = kernels.new_work()
         self.resize(n)
@@ -73,11 +73,11 @@ class Store:
 
     @property
     def slots(self) -> Slots:
-        """Which bucket a value belongs in; worked out when the first value comes."""
+        """The slots to find a value's bucket, computed for the first value."""
         return slots_of(self.gamma)
 
     def seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """How many values each sketch has seen (float64), and whether all its counts are whole (bool)."""
+        """Return each sketch's number of values (float64), and whether all its counts are whole (bool)."""
         seen, whole = np.empty(self.n), np.empty(self.n, np.bool_)
         kernels.count_all(self.state, seen, whole)
         return seen, whole
@@ -85,9 +85,9 @@ class Store:
     def update_one(
         self, g: int, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS, most: float = 1.0
     ) -> None:
-        """Count doubles in sketch `g`, by their weights (float64 or int64) if there are any.
+        """Count doubles in sketch `g`, with weights (float64 or int64) if there are any.
 
-        No weight exceeds `most`. Raises `SketchError` where they add up to too much; nothing is counted then.
+        No weight exceeds `most`. Raises `SketchError` if the sum is too large; then nothing is counted.
         """
         self._refuse_weights(np.full(1, g), numbers, weights, most)
         slots = self.slots
@@ -97,7 +97,7 @@ class Store:
         for at in range(0, len(numbers), _MOST):
             bits = numbers[at : at + _MOST].view(np.uint64)
             table = slots.shift, slots.ends, slots.bases
-            # Sums of integers are exact, and integers are added faster.
+            # Sums of integers are exact and faster.
             counts = np.zeros(2 * slots.spread, weights.dtype if len(weights) else np.int32)
             if len(weights):
                 tally_weights(bits, frozen(weights[at : at + _MOST]), *table, counts)
@@ -116,7 +116,7 @@ class Store:
         weights: np.ndarray = _NO_WEIGHTS,
         most: float = 1.0,
     ) -> None:
-        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range), as for one."""
+        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range), like `update_one`."""
         self._refuse_weights(groups, numbers, weights, most)
         if len(weights) and np.count_nonzero(weights) < len(weights):
             groups = groups[weights != 0]
@@ -131,10 +131,10 @@ class Store:
                 self._count(np.arange(self.n), ends, ordered, counts)
 
     def refuse_beyond(self, coming: float, more: Callable[[], np.ndarray]) -> None:
-        """Raise `SketchError` if what comes would make a sketch count `images.MOST` values.
+        """Raise `SketchError` if new values would make a sketch count `images.MOST` values.
 
-        `coming` is at least what comes to any of them; `more` gives what comes to each, and is called only
-        where that may be too much.
+        `coming` is an upper limit of the new values of any sketch; `more` returns the exact numbers, and is
+        only called if the limit may be exceeded.
         """
         if self._at_most + coming >= images.MOST:
             seen = self.seen()[0]
@@ -148,7 +148,7 @@ class Store:
     def _refuse_weights(
         self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray, most: float
     ) -> None:
-        """Refuse values, or their weights if there are any, of which a sketch would count too many."""
+        """Refuse values, or their weights if there are any, if a sketch would count too many."""
 
         def more() -> np.ndarray:
             counted = (weights if len(weights) else 1.0) * ~np.isnan(numbers)
@@ -157,7 +157,7 @@ class Store:
         self.refuse_beyond(most * len(numbers), more)
 
     def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray, weights: np.ndarray) -> None:
-        """Count runs of values, those of ``groups[r]`` up to ``ends[r]``."""
+        """Count runs of values; the run of ``groups[r]`` ends at ``ends[r]``."""
         slots = self.slots
         given = _NO_SLOTS if len(slots.ends) else work_out(values, slots)
         doubles = frozen(weights.astype(np.float64, copy=False))
@@ -165,7 +165,7 @@ class Store:
         resume(lambda at: kernels.update(self.state, slots, *rows, at), self._enlarge)
 
     def _enlarge(self, why: int, coming: int = 0) -> None:
-        """More room, for the regions of sketches that have one, and for places that are known to come."""
+        """Make more room for existing regions, and for expected places."""
         old = self.state
         some = np.flatnonzero(old.start >= 0)
         starts = old.start[some]
@@ -175,7 +175,7 @@ class Store:
         self.state = old._replace(pool=pool)
 
     def window(self, g: int, sign: int) -> tuple[int, np.ndarray]:
-        """The first key and the counts of the positive (0) or negative (1) values, empty ends left out."""
+        """Return the first key and the counts of positive (0) or negative (1) values, without empty ends."""
         state = self.state
         start = int(state.start[g])
         if start < 0:
@@ -188,7 +188,7 @@ class Store:
         return int(state.low[g, sign]) + int(filled[0]), counts[filled[0] : filled[-1] + 1]
 
     def zeros(self, g: int) -> float:
-        """How many zeros sketch `g` has seen."""
+        """Return how many zeros sketch `g` has seen."""
         start = int(self.state.start[g])
         return float(self.state.pool[start]) if start >= 0 else 0.0
 
@@ -197,7 +197,7 @@ class Store:
         resume(lambda at: kernels.add(self.state, g, sign, first, counts, zeros, self._work), self._enlarge)
 
     def image(self, g: int) -> bytes:
-        """The protobuf of sketch `g`."""
+        """Return the protobuf of sketch `g`."""
         message = DDSketchMessage(zeroCount=self.zeros(g))
         message.mapping.gamma = self.gamma
         for sign, part in enumerate((message.positiveValues, message.negativeValues)):
@@ -209,7 +209,7 @@ class Store:
         return bytes(message.SerializeToString(deterministic=True))
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
-        """All sketches' protobufs one after the other, and where each begins and ends (int64)."""
+        """Return all sketches' protobufs, concatenated, and their offsets (int64)."""
         spans, sizes = np.empty((self.n, 2, 3), np.int64), np.empty(self.n, np.int64)
         images.measure(self.state, spans, sizes)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -221,7 +221,7 @@ class Store:
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
         """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``.
 
-        Raises `SketchError` naming the fault of the first that is refused; none is added then.
+        Raises `SketchError` naming the fault of the first invalid protobuf; then none is added.
         """
         bits = np.empty(int(np.diff(offsets).max(initial=0)) // 8 + 1, np.uint64)
         seen = np.zeros(len(groups))
@@ -250,7 +250,7 @@ class Store:
             at = end + 1
 
     def merge_image(self, g: int, data: bytes) -> None:
-        """Add the counts of a protobuf. Raises `SketchError` for other bytes and accuracies, and too many."""
+        """Add a protobuf's counts. Raises `SketchError` for other bytes or accuracies, or too many values."""
         windows = self._checked(data)
         coming = _total(windows)
         self.refuse_beyond(coming, lambda: np.bincount([g], [coming], self.n))
@@ -261,7 +261,7 @@ class Store:
             self.add(g, sign, first, counts, zeros)
 
     def _checked(self, data: bytes) -> list[WindowCounts]:
-        """The counts of a protobuf by sign; or `SketchError`."""
+        """Return the counts of a protobuf by sign. Raises `SketchError`."""
         gamma, zeros, parts = read_image(data)
         if not math.isclose(gamma, self.gamma, rel_tol=images.GAMMA_ERROR):
             raise SketchError(
@@ -288,14 +288,14 @@ def _total(windows: list[WindowCounts]) -> float:
 
 
 def _counted(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Without the values of weight 0, for which a sketch should have no buckets."""
+    """Remove values of weight 0, for which a sketch should have no buckets."""
     if np.count_nonzero(weights) == len(weights):
         return numbers, weights
     return numbers[weights != 0], weights[weights != 0]
 
 
 def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.ndarray]]]:
-    """γ, the count of zeros, and the keys and counts of positive and negative values; or `SketchError`."""
+    """Return γ, the count of zeros, and the counts of positive and negative values. Raises `SketchError`."""
     message = DDSketchMessage()
     try:
         message.ParseFromString(bytes(data))
@@ -319,6 +319,6 @@ def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.nda
     numbers = np.concatenate([[zeros], parts[0][1], parts[1][1]])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
         raise SketchError("DDSketch: a count is negative, infinite or NaN")
-    if numbers.sum() > images.MOST:  # which fewer values may come to where they are added up in this order
+    if numbers.sum() > images.MOST:  # fewer values may reach this when added in this order
         raise SketchError(f"DDSketch: a sketch counts fewer than 2^62 values, these are {numbers.sum():.6g}")
     return float(mapping.gamma), float(zeros), parts

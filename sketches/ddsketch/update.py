@@ -1,8 +1,8 @@
-"""DDSketch's buckets of many sketches in one pool, and the kernels that count into them.
+"""The buckets of many DDSketches in one pool, and the kernels that count into them.
 
-Sketch g owns a region of the pool (float64 counts): a count of zeros, a place where NaN are dropped, then the
-window of buckets of positive and the window of negative values. Window s (0 positive, 1 negative) holds the
-keys from ``low[g, s]`` on, ``length[g, s]`` of them, and grows to the keys it meets.
+Sketch g owns a region of the pool (float64 counts): a count of zeros, a place that absorbs NaN, then the
+windows of buckets for positive and for negative values. Window s (0 positive, 1 negative) holds
+``length[g, s]`` keys from ``low[g, s]`` on, and grows with new keys.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate
 from ..core.resume import DONE, NO_ROOM
 from .slots import look_up
 
 _BLOCK = 512
 _SLACK = 8
 FAR = np.int64(1 << 40)
-"""Beyond all keys: a lowest key of this is that of no key at all."""
+"""Larger than all keys; as lowest key, it means no key at all."""
 
 
 class State(NamedTuple):
-    """The pool, `extent` words of it in use, and a row for each sketch; −1 starts no region."""
+    """The pool, `extent` words of which are in use, and a row for each sketch; start −1 means no region."""
 
     pool: np.ndarray
     extent: np.ndarray
@@ -33,8 +33,9 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a block of values is worked out in: slots, places in a region, and the keys they reach to; of an
-    image where its windows' counts lie, how many there are, and their first keys."""
+    """Scratch for a block of values: slots, places in a region, and their range of keys; for an image the
+    place
+    of its windows' counts, their numbers and first keys."""
 
     slots: np.ndarray
     places: np.ndarray
@@ -44,7 +45,7 @@ class Work(NamedTuple):
 
 
 def new_work() -> Work:
-    """For one caller."""
+    """Return scratch for one caller."""
     slots, places = np.empty((2, _BLOCK), np.int32)
     low, high = np.empty((2, 2), np.int64)
     return Work(slots, places, low, high, windows=np.empty((2, 3), np.int64))
@@ -52,7 +53,7 @@ def new_work() -> Work:
 
 @inner
 def _widened(state, g, s, low, high):
-    """The first key and the length of window `s` once it holds the keys low … high, and whether it grows."""
+    """Return the first key and length of window `s` extended to the keys low … high, and whether it grows."""
     first, length = state.low[g, s], state.length[g, s]
     if low > high:
         return first, length, False
@@ -68,9 +69,9 @@ def _widened(state, g, s, low, high):
 
 @inner
 def widen(state, g, low, high):
-    """Make the windows hold the keys ``low[s]`` … ``high[s]``, none where low > high.
+    """Extend the windows to the keys ``low[s]`` … ``high[s]``, if low ≤ high.
 
-    False, and nothing has changed, if the pool is too small.
+    Returns False, with nothing changed, if the pool is too small.
     """
     first, length, grows = _widened(state, g, 0, low[0], high[0])
     other_first, other_length, other_grows = _widened(state, g, 1, low[1], high[1])
@@ -97,7 +98,7 @@ def widen(state, g, low, high):
 
 @inner
 def _reach(slots, slots_of, low, high):
-    """The lowest and the highest key of the positive and of the negative values of a block."""
+    """Find the lowest and the highest key of a block's positive and negative values."""
     low[0] = low[1] = FAR
     high[0] = high[1] = -FAR
     for i in range(len(slots_of)):
@@ -110,7 +111,7 @@ def _reach(slots, slots_of, low, high):
 
 @inner
 def _place(state, slots, g, slots_of, places):
-    """Where in the region of sketch `g` each slot is counted; whether any has no bucket yet, as 0 or 1."""
+    """Find each slot's place in the region of sketch `g`; return 1 if any has no bucket yet, else 0."""
     spread = np.int32(slots.spread)
     first = np.int32(state.low[g, 0] - slots.first + 1)
     length = np.int32(state.length[g, 0])
@@ -118,8 +119,8 @@ def _place(state, slots, g, slots_of, places):
     to_length = np.int32(state.length[g, 1]) - length
     missing = np.int32(0)
     for i in range(len(slots_of)):
-        # Place 0 for zeros, 1 for NaN, else 2 + where the key lies in the windows: by arithmetic, as
-        # branches would go either way.
+        # Place 0 for zeros, 1 for NaN, else 2 + the key's place in the windows, computed without
+        # branches, which would be unpredictable.
         negative = -np.int32(slots_of[i] >= spread)  # all bits set, or none
         slot = slots_of[i] - (negative & spread)
         place = slot - first - (negative & to_first)
@@ -134,7 +135,7 @@ def _place(state, slots, g, slots_of, places):
 def _count(state, slots, g, values, weights, given, work):
     """Count a block, each value once if there are no weights.
 
-    False, and nothing has changed, if the pool is too small."""
+    Returns False, with nothing changed, if the pool is too small."""
     slots_of, places = work.slots[: len(values)], work.places[: len(values)]
     if len(given):
         for i in range(len(values)):
@@ -146,7 +147,7 @@ def _count(state, slots, g, values, weights, given, work):
         if not widen(state, g, work.low, work.high):
             return False
         _place(state, slots, g, slots_of, places)
-    # All places exist by now, so a block is counted as a whole or not at all.
+    # All places exist by now, so a block is counted completely or not at all.
     region = state.pool[state.start[g] :]
     for i in range(len(weights)):
         region[np.uint64(places[i])] += weights[i]
@@ -158,10 +159,10 @@ def _count(state, slots, g, values, weights, given, work):
 
 @lean
 def update(state, slots, groups, ends, values, weights, given, work, at):
-    """Count runs of values from number `at` on, as `resume` has it, by their weights if there are any.
+    """Count runs of values from number `at` on, as a step of `resume`, with weights if there are any.
 
-    Run r, up to ``ends[r]``, is of sketch ``groups[r]``. `given` has the slot of each value where there is no
-    table to look it up in, else nothing.
+    Run r, up to ``ends[r]``, belongs to sketch ``groups[r]``. `given` has the slot of each value if there is
+    no table to look it up, and is empty otherwise.
     """
     begin = np.int64(at)
     for r in range(len(ends)):
@@ -177,7 +178,7 @@ def update(state, slots, groups, ends, values, weights, given, work, at):
 
 @lean
 def count_all(state, seen, whole):
-    """How many values each sketch has seen, and whether all of its counts are whole numbers."""
+    """Count each sketch's values, and test whether all of its counts are whole numbers."""
     for g in range(len(seen)):
         seen[g], whole[g] = 0.0, True
         start = state.start[g]
@@ -190,7 +191,7 @@ def count_all(state, seen, whole):
 
 @lean
 def add(state, g, sign, first, counts, zeros, work):
-    """Add counts of the keys from `first` on to window `sign`, and zeros; as `resume` has it."""
+    """Add counts of the keys from `first` on to window `sign`, and zeros; a step of `resume`."""
     low, high = work.low, work.high
     low[0] = low[1] = FAR
     high[0] = high[1] = -FAR

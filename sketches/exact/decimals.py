@@ -1,17 +1,17 @@
-"""Decimals as bytes that compare as the numbers do."""
+"""Decimals as bytes that compare like the numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from ..core.columns import Values, flattened
+from ..core.columns.columns import Values, flattened
 
 _BYTES = 16
 
 
 def ordered_bytes(column: pa.Array) -> Values:
-    """A column of decimals as binary values: big-endian, the sign's bit turned over.
+    """Convert a column of decimals to binary values: big-endian, with the sign bit flipped.
 
     >>> low, high = ordered_bytes(pa.array([-1, 2]).cast(pa.decimal128(20, 0))).to_arrow().to_pylist()
     >>> low < high, len(low)
@@ -29,7 +29,7 @@ def ordered_bytes(column: pa.Array) -> Values:
 
 
 def of_ordered_bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """What `ordered_bytes` made of decimals of this type; nulls stay."""
+    """Convert the result of `ordered_bytes` back to decimals of this type; nulls stay null."""
     there = values.is_valid().to_numpy(zero_copy_only=False)
     data = np.zeros((len(values), _BYTES), np.uint8)
     data[there] = np.frombuffer(b"".join(values.drop_null().to_pylist()), np.uint8).reshape(-1, _BYTES)

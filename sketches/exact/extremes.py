@@ -1,10 +1,10 @@
-"""Smallest, largest, earliest and latest value a group, of numbers, dates, booleans, strings or binary.
+"""Smallest, largest, earliest and latest value per group, of numbers, dates, booleans, strings or binary.
 
-All four keep the value that comes first in a total order, so that merging is associative and commutative,
-the earliest and latest that of the order of `moments`. Values are kept so that they compare as bits do:
-numbers are mapped to int64 keys in that order (complemented for the largest and the latest), strings compare
-by their bytes, and decimals by bytes that are in their order (`decimals`). NaN is the largest float and −0.0
-lies below 0.0, nearly as in Spark (which takes the zeros as one).
+All four keep the first value in a total order, so that merging is associative and commutative; earliest and
+latest use the order of `moments`. Values are stored so that they compare like bits: numbers are mapped to
+int64 keys in that order (complemented for the largest and the latest), strings compare by their bytes, and
+decimals by bytes in the same order (`decimals`). NaN is the largest float and −0.0 is below 0.0, nearly as in
+Spark (which treats the zeros as equal).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import as_type, column_kind
-from ..core.columns import Kind, Values, as_array, as_values, stored_values
-from ..core.event_moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
-from ..core.group_numbers import as_groups, grown
+from ..core.columns.column_kinds import as_type, column_kind
+from ..core.columns.columns import Kind, Values, as_array, as_values, stored_values
+from ..core.columns.utf8_repair import readable
+from ..core.groups.group_numbers import as_groups, grown
 from ..core.protocol import Groups, SketchError
-from ..core.utf8_repair import readable
+from ..core.values.event_moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from . import update as kernels
 from .decimals import of_ordered_bytes, ordered_bytes
 
@@ -30,7 +30,7 @@ _SIGN = np.int64(-(2**63))
 
 
 class _Extreme(Groups):
-    """The first value of each group in the order of (moment, value), both reversed where `_sign` is −1."""
+    """The first value of each group in the order of (moment, value), both reversed if `_sign` is −1."""
 
     _name: ClassVar[str]
     _sign: ClassVar[int]
@@ -40,7 +40,7 @@ class _Extreme(Groups):
         self._type = None if type is None else _stored_type(as_type(self._name, type))
         self._n = 0
         self._moment = np.zeros((0, len(FIELDS) if self._timed else 0), np.int64)
-        self._key = np.zeros(0, np.int64)  # for strings: where in the arena
+        self._key = np.zeros(0, np.int64)  # for strings: the position in the arena
         self._size = np.full(0, -1, np.int64)  # bytes of a string, 0 for a number, −1 for none yet
         self._seen = np.zeros(0, np.uint8)
         self._row = np.full(0, -1, np.int64)
@@ -62,7 +62,7 @@ class _Extreme(Groups):
         self._n = max(n, self._n)
 
     def _add(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Add values, of one type from the first to the last, with their moments if they count."""
+        """Add values, which must always have the same type, with their moments if these matter."""
         if not isinstance(values, Values):
             values = readable(as_array(values))
         column = values if isinstance(values, Values) else _as_column(values)
@@ -78,7 +78,7 @@ class _Extreme(Groups):
     def _update_rows(
         self, groups: np.ndarray, when: np.ndarray, column: Values, leaf: pa.DataType, in_order: bool
     ) -> None:
-        """Take values in; of one moment the first or last row's if rows are `in_order`, else by value."""
+        """Add values; within a moment, the first or last row wins if rows are `in_order`, else the value."""
         if not len(column):
             return
         groups = column.per_value(groups)
@@ -123,7 +123,7 @@ class _Extreme(Groups):
         )
 
     def _compact(self, needed: int) -> None:
-        """Drop the bytes of values that were beaten, and leave as much room again."""
+        """Drop the bytes of replaced values, and leave as much room again."""
         offsets, data = self._strings()
         self._arena = np.empty(2 * (len(data) + needed), np.uint8)
         self._arena[: len(data)] = data
@@ -138,7 +138,7 @@ class _Extreme(Groups):
         return offsets, data
 
     def answers(self, **question: Any) -> pa.Array:
-        """The plain value of every group, in group order, null where there is none."""
+        """Return the plain value of every group, in group order; null if there is none."""
         kind = self._type
         if kind is None:
             return pa.nulls(self._n)
@@ -156,7 +156,8 @@ class _Extreme(Groups):
         return _from_keys(~keys if self._sign < 0 else keys, kind, self._seen[: self._n] == 0)
 
     def to_arrow(self) -> pa.Array:
-        """Values in the column's type; for first and last structs of time, partition, offset and value."""
+        """Return values in the column's type; for first and last, structs of time, partition, offset,
+        value."""
         values = self.answers()
         if not self._timed:
             return values
@@ -164,7 +165,7 @@ class _Extreme(Groups):
         return as_struct(~when if self._sign < 0 else when, values)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold in values, for first and last structs as `to_arrow` wrote them."""
+        """Merge values; for first and last, structs as written by `to_arrow`."""
         column = as_array(column)
         if not self._timed:
             self._add(groups, column)
@@ -184,7 +185,7 @@ class _Extreme(Groups):
 
 
 def kept_as(leaf: pa.DataType) -> dict[str, Any]:
-    """The type that values of a column are kept in: the widest of their sort."""
+    """Return the type in which values of a column are stored: the widest of their sort."""
     if pa.types.is_decimal128(leaf):
         return {"type": str(leaf)}
     widest = {"int64": "int64", "float64": "double", "string": "string", "binary": "binary"}
@@ -214,7 +215,7 @@ class _Timed(_Extreme):
 
 
 class MinGroups(_Ranked):
-    """Smallest value a group. Exact. NaN counts only where there is nothing else.
+    """Smallest value per group. Exact. NaN only counts if there is nothing else.
 
     `type` (an Arrow type) fixes the column's type before the first value; otherwise the first column decides.
 
@@ -231,7 +232,7 @@ class MinGroups(_Ranked):
 
 
 class MaxGroups(_Ranked):
-    """Largest value a group. Exact. NaN is larger than any number, as in Spark.
+    """Largest value per group. Exact. NaN is larger than any number, as in Spark.
 
     >>> highest = MaxGroups(1)
     >>> highest.update([0, 0], [2, 7])
@@ -246,11 +247,11 @@ class MaxGroups(_Ranked):
 
 
 class FirstGroups(_Timed):
-    """Value with the earliest event time a group. Exact.
+    """Value with the earliest event time per group. Exact.
 
-    Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped. Of several rows
-    of that time the one of the lowest ``partition=`` and ``offset=``, and the first row of those; without
-    offsets, where rows have no order, the smallest value.
+    Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped. Among several
+    rows with that time, the lowest ``partition=`` and ``offset=`` wins, and then the first row; without
+    offsets, rows have no order, and the smallest value wins.
 
     >>> opening = FirstGroups(1)
     >>> opening.update([0, 0, 0], [7.5, 7.0, 6.5], time=[20, 10, 10], offset=[3, 4, 5])
@@ -265,10 +266,10 @@ class FirstGroups(_Timed):
 
 
 class LastGroups(_Timed):
-    """Value with the latest event time a group. Exact.
+    """Value with the latest event time per group. Exact.
 
-    Of several rows of that time the one of the highest partition and offset, and the last row of those;
-    without offsets the largest value; see `FirstGroups`.
+    Among several rows with that time, the highest partition and offset wins, and then the last row; without
+    offsets, the largest value; see `FirstGroups`.
 
     >>> closing = LastGroups(1)
     >>> closing.update([0, 0], ["b", "a"], time=[20, 20], offset=[3, 4])
@@ -287,7 +288,7 @@ def _as_column(values: pa.Array) -> Values:
 
 
 def _leaf(values: Any) -> pa.DataType:
-    """The type of a column's values, within lists and dictionaries."""
+    """Return the type of a column's values, inside lists and dictionaries."""
     if isinstance(values, Values):
         return pa.type_for_alias({"float64": "double"}.get(values.kind, values.kind))
     leaf = values.type
@@ -297,7 +298,7 @@ def _leaf(values: Any) -> pa.DataType:
 
 
 def _stored_type(leaf: pa.DataType) -> pa.DataType:
-    """The type a column of `leaf` is kept in: the widest of its sort."""
+    """Return the type in which a column of `leaf` is stored: the widest of its sort."""
     if pa.types.is_integer(leaf):
         return pa.uint64() if leaf == pa.uint64() else pa.int64()
     if pa.types.is_floating(leaf):

@@ -1,43 +1,44 @@
-"""Kernels of the exact aggregates: rows (group, value) into plain state arrays handed in."""
+"""Kernels of the exact aggregates: they add rows (group, value) to plain state arrays."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inlined, kernel
+from ..core.compilation.jit import inlined, kernel
 
-_LOW = np.int64(0xFFFFFFFF)
+_SIGN = np.int64(-(2**63))
 
 
 @kernel
 def count(groups, counts):
-    """Add one a row."""
+    """Add one per row."""
     for i in range(len(groups)):
         counts[groups[i]] += 1
 
 
 @kernel
 def add_counts(groups, more, counts):
-    """Add a number a row."""
+    """Add a number per row."""
     for i in range(len(groups)):
         counts[groups[i]] += more[i]
 
 
 @kernel
 def add_whole(groups, above, below, high, low, seen):
-    """Sum numbers of 128 bits (above · 2^64 + below, the latter unsigned) as high · 2^32 + low."""
+    """Sum 128-bit numbers (above · 2^64 + below, the latter unsigned), as high · 2^64 + low."""
     for i in range(len(groups)):
         g = groups[i]
-        high[g] += (above[i] << np.int64(32)) + ((below[i] >> np.int64(32)) & _LOW)
-        total = low[g] + (below[i] & _LOW)
-        high[g] += total >> np.int64(32)
-        low[g] = total & _LOW
+        total = low[g] + below[i]
+        # As unsigned numbers, the sum is less than a summand if it has wrapped around.
+        carry = (total ^ _SIGN) < (below[i] ^ _SIGN)
+        high[g] += above[i] + np.int64(carry)
+        low[g] = total
         seen[g] = 1
 
 
 @inlined
 def _neumaier(total, lost, x):
-    """One compensated addition: the new total, and what rounding has lost so far."""
+    """Do one compensated addition: return the new total, and the rounding errors so far."""
     after = total + x
     if abs(total) >= abs(x):
         lost += (total - after) + x
@@ -48,7 +49,7 @@ def _neumaier(total, lost, x):
 
 @kernel
 def add_real(groups, values, total, lost, counts, ones):
-    """Sum doubles, compensated (Neumaier 1974); `ones` is empty, or how many values each stands for."""
+    """Sum doubles with compensation (Neumaier 1974); `ones` is empty, or the count of values for each."""
     each = len(ones) == len(values)
     for i in range(len(groups)):
         g = groups[i]
@@ -58,7 +59,7 @@ def add_real(groups, values, total, lost, counts, ones):
 
 @kernel
 def welford(groups, values, n, mean, m2):
-    """Count, mean and sum of squared deviations, a value at a time (Welford 1962)."""
+    """Update count, mean and sum of squared deviations by single values (Welford 1962)."""
     for i in range(len(groups)):
         g = groups[i]
         n[g] += 1
@@ -69,7 +70,7 @@ def welford(groups, values, n, mean, m2):
 
 @kernel
 def chan(groups, more_n, more_mean, more_m2, n, mean, m2):
-    """Fold such triples together (Chan, Golub, LeVeque 1979)."""
+    """Merge such triples (Chan, Golub, LeVeque 1979)."""
     for i in range(len(groups)):
         g = groups[i]
         if more_n[i] == 0:
@@ -79,7 +80,7 @@ def chan(groups, more_n, more_mean, more_m2, n, mean, m2):
             continue
         total = n[g] + more_n[i]
         delta = more_mean[i] - mean[g]
-        # weighted symmetrically, so that a with b gives the bits that b with a gives
+        # weighted symmetrically, so that merging a with b gives the same bits as b with a
         mean[g] = mean[g] * (n[g] / total) + more_mean[i] * (more_n[i] / total)
         m2[g] = (m2[g] + more_m2[i]) + delta * delta * (np.float64(n[g]) * np.float64(more_n[i]) / total)
         n[g] = total
@@ -87,7 +88,7 @@ def chan(groups, more_n, more_mean, more_m2, n, mean, m2):
 
 @kernel
 def order_doubles(values, keys):
-    """Doubles as int64 in the same order: −0.0 before 0.0, every NaN one and last."""
+    """Map doubles to int64 in the same order: −0.0 before 0.0, all NaN equal and last."""
     bits = values.view(np.int64)
     for i in range(len(values)):
         b = bits[i]
@@ -108,7 +109,7 @@ def least(groups, keys, best, seen):
 
 @inlined
 def _in_time(a, i, b, j):
-    """The order of line i of `a` and line j of `b`, by their columns in turn: −1, 0 or 1."""
+    """Compare line i of `a` and line j of `b` by their columns in turn: −1, 0 or 1."""
     result = 0
     for c in range(a.shape[1]):
         if a[i, c] != b[j, c]:
@@ -121,7 +122,7 @@ def _in_time(a, i, b, j):
 def earliest(groups, moments, keys, best_moment, best, seen, prefer):
     """Keep the key of each group's smallest moment.
 
-    Of one moment's keys the smallest (`prefer` 0), the first row's (1) or the last row's (−1).
+    Among keys of one moment, the smallest wins (`prefer` 0), or the first row's (1) or the last row's (−1).
     """
     for i in range(len(groups)):
         g = groups[i]
@@ -135,7 +136,7 @@ def earliest(groups, moments, keys, best_moment, best, seen, prefer):
 
 @inlined
 def _compare(a, a_start, a_end, b, b_start, b_end):
-    """Bytes in unsigned order, as UTF-8 and Spark order strings: −1, 0 or 1."""
+    """Compare bytes in unsigned order, as for UTF-8 and in Spark: −1, 0 or 1."""
     result = 0
     shared = min(a_end - a_start, b_end - b_start)
     for i in range(shared):
@@ -151,10 +152,10 @@ def _compare(a, a_start, a_end, b, b_start, b_end):
 
 @kernel
 def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):
-    """The row of each group that comes first by (moment, sign · bytes) in this batch.
+    """Find each group's first row by (moment, sign · bytes) in this batch.
 
-    Of one moment's rows that are `in_order` the first counts, or with a negative sign the last. `row` (−1
-    everywhere on entry) holds it by group, `touched` lists the groups met; returns how many.
+    Among rows of one moment that are `in_order`, the first wins, or with a negative sign the last. `row` (−1
+    everywhere on entry) gets it by group, `touched` lists the groups with rows; returns their number.
     """
     met = 0
     for i in range(len(groups)):
@@ -184,7 +185,7 @@ def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):
 
 @kernel
 def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, length, arena):
-    """Clear `row` of the groups whose state comes first already; returns the bytes the others need."""
+    """Clear `row` for the groups whose state already comes first; return the bytes that the others need."""
     needed = np.int64(0)
     for t in range(len(touched)):
         g = touched[t]
@@ -209,7 +210,7 @@ def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, 
 
 @kernel
 def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, arena, used):
-    """Copy the winners' bytes behind the arena's `used` ones and reset `row`; returns the new `used`."""
+    """Copy the winners' bytes to the arena after its `used` bytes and reset `row`; return the new `used`."""
     for t in range(len(touched)):
         g = touched[t]
         i = row[g]
@@ -230,7 +231,7 @@ def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, 
 
 @kernel
 def gather(start, length, arena, offsets, out):
-    """Live strings in group order into `out`, their ends into `offsets` (length −1 is an absent one)."""
+    """Write live strings in group order to `out`, and their ends to `offsets` (length −1 means no string)."""
     used = np.int64(0)
     offsets[0] = 0
     for g in range(len(start)):

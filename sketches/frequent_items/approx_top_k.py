@@ -1,10 +1,10 @@
-"""The struct that Spark's `approx_top_k_accumulate` gives and `approx_top_k_combine` merges.
+"""The struct that Spark's `approx_top_k_accumulate` returns and `approx_top_k_combine` merges.
 
-Spark 4.3 keeps a frequent items sketch as ``struct<sketch: binary, maxItemsTracked: int, itemDataType: T,
+Spark 4.3 stores a frequent items sketch as ``struct<sketch: binary, maxItemsTracked: int, itemDataType: T,
 itemDataTypeDDL: string>``: the image of DataSketches followed by the number of nulls (int64, big-endian; 0
-from here, where nulls are skipped), how many items it was set to track, a null whose type is that of the
-items, and that type by name. `approx_top_k_combine` refuses sketches whose `maxItemsTracked`
-differ by default, so the same number must be given for the same aggregate everywhere.
+here, because nulls are skipped), the number of items it was configured to track, a null of the items' type,
+and that type's name. By default, `approx_top_k_combine` refuses sketches with different `maxItemsTracked`, so
+the same aggregate must always use the same number.
 
 Source: Spark `ApproxTopK.getSketchStateDataType`, `calMaxMapSize`, `dataTypeToDDL`.
 """
@@ -16,24 +16,34 @@ import math
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..core.columns import as_array
+from ..core.columns.columns import as_array
 from ..core.protocol import SketchError
 
-ITEM_TYPES: dict[str, pa.DataType] = {"string": pa.string(), "long": pa.int64()}
-"""The Arrow type of items by the kind of the sketch."""
+ITEM_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "binary": pa.string(),
+}
+"""The Arrow type of items by the kind of the sketch; bytes are stored as text (`item_forms`)."""
 
-ITEM_DDL: dict[str, str] = {"string": "item string not null", "long": "item BIGINT NOT NULL"}
-"""What Spark writes as `itemDataTypeDDL`, by the kind of the sketch."""
+ITEM_DDL: dict[str, str] = {
+    "string": "item string not null",
+    "long": "item BIGINT NOT NULL",
+    "double": "item DOUBLE NOT NULL",
+    "binary": "item string not null",
+}
+"""The `itemDataTypeDDL` that Spark writes, by the kind of the sketch."""
 
 SPARK_DEFAULT_TRACKED = 10_000
-"""`maxItemsTracked` where a Spark query doesn't say; its map size is 16,384."""
+"""Spark's default `maxItemsTracked`; its map size is 16,384."""
 
 _MOST_TRACKED = 1_000_000
 _NO_NULLS = bytes(8)
 
 
 def max_size_of(items_tracked: int) -> int:
-    """The map size Spark gives a sketch that tracks so many items.
+    """Return the map size that Spark uses to track this many items.
 
     >>> max_size_of(10_000), max_size_of(3_072)
     (16384, 4096)
@@ -44,7 +54,8 @@ def max_size_of(items_tracked: int) -> int:
 
 
 def items_tracked(max_size: int) -> int:
-    """A `maxItemsTracked` that Spark gives this map size: its default where that fits, else all it can hold.
+    """Return a `maxItemsTracked` for which Spark uses this map size: its default if it fits, else the
+    largest.
 
     >>> items_tracked(16_384), items_tracked(4_096)
     (10000, 3072)
@@ -60,7 +71,7 @@ def items_tracked(max_size: int) -> int:
 
 
 def state_type(kind: str) -> pa.StructType:
-    """The Arrow type of Spark's struct for sketches of strings or longs."""
+    """Return the Arrow type of Spark's struct for sketches of that kind."""
     return pa.struct(
         [
             pa.field("sketch", pa.binary(), nullable=False),
@@ -72,7 +83,7 @@ def state_type(kind: str) -> pa.StructType:
 
 
 def to_state(images: pa.Array, kind: str, max_size: int) -> pa.StructArray:
-    """Images as `FrequentItemsGroups.to_arrow` gives them, as Spark's struct; nulls stay null.
+    """Convert images from `FrequentItemsGroups.to_arrow` to Spark's struct; nulls stay null.
 
     >>> from .groups import FrequentItemsGroups
     >>> groups = FrequentItemsGroups(1, max_size=64)
@@ -90,9 +101,9 @@ def to_state(images: pa.Array, kind: str, max_size: int) -> pa.StructArray:
 
 
 def from_state(column: pa.Array, kind: str) -> pa.Array:
-    """The images in a column of Spark's struct, for `FrequentItemsGroups.merge`; nulls stay null.
+    """Return the images in a column of Spark's struct, for `FrequentItemsGroups.merge`; nulls stay null.
 
-    Raises `SketchError` where it is another struct, or of items of another type.
+    Raises `SketchError` for another struct, or items of another type.
     """
     column = as_array(column)
     names = [field.name for field in state_type(kind)]

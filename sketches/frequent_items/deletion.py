@@ -1,7 +1,7 @@
-"""Taking rows back from the tables of `store`.
+"""Delete rows from the tables of `store`.
 
-A counter is lowered by what is deleted; deletions of an item that has none are passed over. Since no more of
-an item is deleted than was added, counters stay lower bounds, and counters plus offset upper ones.
+A deletion lowers the item's counter; deletions of an item without a counter are ignored. Since an item is not
+deleted more often than it was added, counters remain lower bounds, and counters plus offset upper bounds.
 
 Source: Zhao, Maiyya, Wiener, Agrawal and El Abbadi, "SpaceSaving±: An Optimal Algorithm for Frequency
 Estimation and Frequent Items in the Bounded-Deletion Model", VLDB 2021 (the lazy variant).
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from .store import home
 from .update import find
 
@@ -36,7 +36,7 @@ def _free(cells, base, lg, cell, at):
 
 @lean
 def delete(tables, rows):
-    """Take rows back, one after the other."""
+    """Delete rows one by one."""
     cells = tables.cells
     for i in range(len(rows.keys)):
         group = tables.groups[np.int64(0) if len(rows.groups) == 0 else rows.groups[i]]
@@ -50,12 +50,12 @@ def delete(tables, rows):
                 _free(cells, group.base, group.lg, tables.cell, at)
                 group.active -= 1
         if group.weight == 0 and group.active == 0:
-            group.offset = 0  # nothing is left, so that is known of every item
+            group.offset = 0  # nothing is left, so every frequency is known to be 0
 
 
 @lean
 def overdrawn(tables, groups):
-    """The first group whose counters exceed its weight, −1 if none: what was deleted was not all added."""
+    """Return the first group whose counters exceed its weight, −1 if none: it deleted rows never added."""
     for g in groups:
         group = tables.groups[g]
         counted = np.int64(0)

@@ -1,4 +1,4 @@
-"""The most frequent items of many groups at once, as `FrequentItems.top` finds those of one."""
+"""The most frequent items of many groups at once; `FrequentItems.top` is for one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..core.columns import Values
+from ..core.columns.columns import Values
 from .ranking import rank
 from .store import LONG, Tables
 from .string_arena import SHORT, copy_texts
 
 _AT_ONCE = 1 << 20
-"""Counters that are ordered at a time, or one group's."""
+"""Counters that are sorted at a time, unless a single group has more."""
 _NO_NUMBERS = np.empty(0, np.int64)
 
 
 def top(tables: Tables, groups: int, k: int) -> pa.ListArray:
-    """Each group's `k` items of the largest counters, the largest first, equal ones by item, with bounds."""
+    """Return each group's `k` items with the largest counters and bounds, largest first, ties by item."""
     active = tables.groups["active"][:groups]
     heap = np.empty(int(active.max(initial=0)), np.int64)
     parts, sizes = [], []
@@ -48,7 +48,7 @@ def top(tables: Tables, groups: int, k: int) -> pa.ListArray:
 
 
 def counted(tables: Tables, places: np.ndarray) -> tuple[np.ndarray, pa.Array]:
-    """The counts and the items in these cells."""
+    """Return the counts and the items in these cells."""
     keys, counts = tables.cells[places], tables.cells[places + 1]
     if len(tables.cell) == LONG:
         return counts, pa.array(keys)
@@ -64,7 +64,7 @@ def _none(width: int) -> pa.StructArray:
 
 
 def _blocks(active: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Stretches of groups that have `_AT_ONCE` counters together, or are one group."""
+    """Yield ranges of groups with `_AT_ONCE` counters together, or a single group."""
     ends, first = np.cumsum(active), 0
     while first < len(active):
         before = int(ends[first - 1]) if first else 0
@@ -74,7 +74,7 @@ def _blocks(active: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _order(owners: np.ndarray, counts: np.ndarray, items: pa.Array) -> np.ndarray:
-    """The rows by group, the largest count first, equal ones by item."""
+    """Return the rows sorted by group, largest count first, ties by item."""
     table = pa.table({"owner": owners, "count": counts, "item": items})
     keys = [("owner", "ascending"), ("count", "descending"), ("item", "ascending")]
     return pc.sort_indices(table, sort_keys=keys).to_numpy()

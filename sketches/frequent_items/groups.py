@@ -3,48 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
-from ..core.arena import packed, with_rows
-from ..core.column_kinds import long_or_string
-from ..core.columns import Values, as_values
-from ..core.group_numbers import as_groups, frozen
-from ..core.group_order import by_group, is_scattered
-from ..core.image_columns import as_images, image_column
-from ..core.item_kinds import as_longs, kind_with
-from ..core.numbers import check_signed
+from ..core.columns.column_kinds import as_type, frequent
+from ..core.columns.columns import Values, as_values
+from ..core.columns.utf8_repair import readable
+from ..core.columns.weights import as_weights, total
+from ..core.groups.arena import packed, with_rows
+from ..core.groups.group_numbers import as_groups, frozen
+from ..core.groups.group_order import by_group, is_scattered
 from ..core.parameters import one_of, whole
 from ..core.protocol import Groups, SketchError
 from ..core.resume import NO_ROOM, resume
-from ..core.utf8_repair import readable
-from ..core.weights import as_weights, total
+from ..core.values.image_columns import as_images, image_column
+from ..core.values.item_kinds import as_items, as_longs, kind_with
+from ..core.values.numbers import check_signed
 from . import images
 from . import update as kernels
 from .deletion import delete, overdrawn
 from .estimate import counted, top
+from .images import Kind
+from .item_forms import STORED, bytes_of, doubles_of, stored_bytes, stored_doubles
 from .ranking import rank
 from .store import GROUP, LONG, STRING, Tables, new_tables, table_sizes
 from .string_arena import compact_texts, identify
 
-Kind = Literal["string", "long"]
-
 _ROWS_AT_ONCE = 1 << 16
+_DAY_US = 86_400_000_000
 _NONE = np.empty(0, np.int64)
 
 
 def _given(groups: Any) -> Any:
-    """A caller's group numbers: to `_change`, None stands for the only group."""
+    """Reject None as a caller's group numbers: in `_change`, None stands for the only group."""
     if groups is None:
         raise ValueError("expected whole group numbers, one a row, got None")
     return groups
 
 
 class FrequentItemsGroups(Groups):
-    """`FrequentItems` for many groups, all counters in one arena; a group of few items takes 100 bytes.
+    """`FrequentItems` for many groups, with all counters in one arena; a group of few items takes 100 bytes.
 
     >>> tags = FrequentItemsGroups(2)
     >>> tags.update([0, 1, 0], ["a", "b", "a"])
@@ -55,23 +56,30 @@ class FrequentItemsGroups(Groups):
     aggregate: ClassVar = Aggregated(
         {"max_size": 4096},
         answer={"k": 10},
-        of_column=long_or_string,
-        kinds=("string", "long"),
+        of_column=frequent,
+        kinds=("string", "long", "double", "binary"),
         must_name_kind=True,
         spark_merge="approx_top_k_combine",
     )
 
-    def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string") -> None:
-        """Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26."""
+    def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string", type: Any = None) -> None:
+        """`type` is the type of times, which are counted as microseconds; answers have this type.
+
+        Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26, and
+        `ValueError` for another type.
+        """
         self.max_size = whole("frequent items", "max_size", max_size, 8, 1 << images.MAX_LG)
         if self.max_size & (self.max_size - 1):
             raise SketchError(
                 f"frequent items: max_size must be a power of two from 8 to 2^26, got {max_size}"
             )
-        one_of("frequent items", "kind", kind, ("string", "long"))
+        one_of("frequent items", "kind", kind, ("string", "long", "double", "binary"))
         self.kind: Kind = kind
+        self._type = None if type is None else as_type("frequent items", type)
+        if self._type is not None and not pa.types.is_temporal(self._type):
+            raise ValueError(f"frequent items: type must be one of times, got {self._type}")
         self._n = 0
-        width = STRING if kind == "string" else LONG
+        width = STRING if kind in ("string", "binary") else LONG
         self._tables: Tables = new_tables(width, self.max_size.bit_length() - 1)
         self.resize(n)
 
@@ -85,21 +93,24 @@ class FrequentItemsGroups(Groups):
         self._n = max(n, self._n)
 
     def _widen(self, max_size: int) -> None:
-        """Let each group count as many items as a sketch of that size does, if that is more."""
+        """Raise the size of each group to that of a sketch with this map size, if larger."""
         self.max_size = max(self.max_size, max_size)
         self._tables = self._tables._replace(lg_max=self.max_size.bit_length() - 1)
 
     def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
-        """Count values in their groups, `weight` giving whole numbers, one a row. Raises as for one."""
+        """Count values in their groups, with an integer `weight` per row. Raises what `FrequentItems`
+        raises."""
         self._change(_given(groups), values, weight, deleting=False)
 
     def delete(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
-        """Take values back that were counted in their groups. Raises as for one."""
+        """Remove values that were counted in their groups. Raises what `FrequentItems.delete` raises."""
         self._change(_given(groups), values, weight, deleting=True)
 
     def _change(self, groups: np.ndarray | None, values: Any, weights: Any, deleting: bool) -> None:
         column = self._accepted(values)
         rows, item_kind = column.length, kind_with(self.item_kind, column)
+        if self.kind == "double" and len(column):
+            item_kind = "double"
         numbers = _NONE if groups is None else as_groups(groups, rows, self._n)
         numbers = _NONE if self._n == 1 else column.per_value(numbers)
         heavy = _NONE
@@ -119,12 +130,12 @@ class FrequentItemsGroups(Groups):
         self.item_kind = item_kind
 
     def _delete(self, numbers: np.ndarray, column: Values, heavy: np.ndarray) -> None:
-        """Delete all of the rows, or none where that shows one that was not there."""
+        """Delete all rows, or none if one evidently was not there."""
         t = self._tables
         touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
         before, sizes = t.groups[touched], table_sizes(t)[touched]
         first = np.repeat(before["base"] - (np.cumsum(sizes) - sizes), sizes)
-        words = first + np.arange(len(first))  # of their tables
+        words = first + np.arange(len(first))  # the words of their tables
         saved = t.cells[words]
         self._add(numbers, column, heavy, deleting=True)
         group = overdrawn(t, touched)
@@ -136,7 +147,7 @@ class FrequentItemsGroups(Groups):
             )
 
     def _refuse_overflow(self, more: int) -> None:
-        """Raise `OverflowError` unless the upper bound of any item fits int64 with so much more weight."""
+        """Raise `OverflowError` unless all upper bounds fit int64 with this much more weight."""
         groups = self._tables.groups
         if more + int(groups["weight"].max(initial=0)) + int(groups["offset"].max(initial=0)) >= 1 << 63:
             raise OverflowError("frequent items: the weights add up to more than int64 holds")
@@ -155,16 +166,19 @@ class FrequentItemsGroups(Groups):
 
     def _accepted(self, values: Any) -> Values:
         column = as_values(values)
+        if self.kind == "double":
+            return stored_doubles(as_items(column, "double", "frequent items"))
         longs = as_longs(column) if column.kind == "float64" else None
         if longs is not None and (self.kind == "long" or not len(longs)):
-            column = longs  # of NaN alone, which pandas makes of gaps alone, nothing is left
-        wanted = "string" if self.kind == "string" else "int64"
-        if len(column) and column.kind != wanted:
+            column = longs  # a column of only NaN, pandas' way to write only gaps, becomes empty
+        if len(column) and column.kind != STORED[self.kind]:
             raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {column.kind}")
-        # `top` gives times as whole numbers: those may be looked up, too.
+        # `top` returns times as integers, so these can be looked up as well.
         if column.temporal and len(column) and self.item_kind not in (None, column.temporal):
             raise TypeError(f"frequent items: this sketch counts {self.item_kind}s, got {column.temporal}s")
         check_signed(column, "frequent items")
+        if column.kind == "binary":
+            return stored_bytes(column)
         if column.kind != "string":
             return column
         texts = column.to_arrow()
@@ -187,8 +201,8 @@ class FrequentItemsGroups(Groups):
                 self._count_rows(rows, work)
 
     def _words(self, column: Values, part: slice, deleting: bool) -> tuple[np.ndarray, ...]:
-        """Keys, second words and where the bytes begin, of a part of the values; room for their bytes."""
-        if self.kind == "long":
+        """Return keys, second words and starts of a part of the values, and make room for their bytes."""
+        if len(self._tables.cell) == LONG:
             return (column.numbers[part],) * 3
         offsets = column.offsets[part.start : part.stop + 1].astype(np.int64)
         keys, mores, begins = np.empty((3, len(offsets) - 1), np.int64)
@@ -201,7 +215,7 @@ class FrequentItemsGroups(Groups):
         resume(lambda at: kernels.add(self._tables, rows, work, at), self._enlarge)
 
     def _enlarge(self, why: int) -> None:
-        """More room for tables, or for purging one."""
+        """Make more room for tables, or for purging one."""
         t = self._tables
         if why == NO_ROOM:
             (cells,) = packed((t.cells,), t.extent, t.groups["base"], table_sizes(t))
@@ -211,7 +225,7 @@ class FrequentItemsGroups(Groups):
             t.extent["wanted"] = 0
 
     def _make_room(self, needed: int) -> None:
-        """Room for `needed` bytes of strings, after dropping those no longer counted."""
+        """Make room for `needed` bytes of strings, after dropping strings that are no longer counted."""
         t = self._tables
         used = int(t.spent["used"][0])
         if used + needed <= len(t.texts):
@@ -230,20 +244,22 @@ class FrequentItemsGroups(Groups):
         numbers, images_column = as_images(groups, column, self._n, "frequent items")
         if not len(images_column):
             return
-        row, code = images.check_images(images_column.data, images_column.offsets, len(self._tables.cell))
+        row, code = images.check_images(
+            images_column.data, images_column.offsets, len(self._tables.cell), images.MARKS[self.kind]
+        )
         if code:
             message = f"row {images_column.row(row)} is not an image of one: {images.FAULTS[code]}"
             raise SketchError(f"frequent items ({self.kind}s): {message}")
         most = self._tables.groups["weight"] + self._tables.groups["offset"]
         if images.beyond_int64(most, numbers, images_column.data, images_column.offsets):
             raise OverflowError("frequent items: the weights add up to more than int64 holds")
-        if self.kind == "string":
+        if len(self._tables.cell) == STRING:
             self._make_room(int(images_column.offsets[-1]) - int(images_column.offsets[0]))
         given = numbers, images_column.data, images_column.offsets
         resume(lambda at: images.merge_images(self._tables, *given, at), self._enlarge)
 
     def to_arrow(self) -> pa.Array:
-        """The images as `binary`, one a group. Raises `OverflowError` beyond 2 GiB in all."""
+        """Return an image per group as `binary`. Raises `OverflowError` beyond 2 GiB in all."""
         ends = np.zeros(self._n + 1, np.int64)
         images.image_ends(self._tables, self._n, ends)
         if ends[-1] >= 1 << 31:
@@ -253,24 +269,33 @@ class FrequentItemsGroups(Groups):
             )
         out = np.empty(int(ends[-1]), np.uint8)
         heap, places = np.empty((2, int(self._tables.groups["active"].max(initial=0))), np.int64)
-        images.write_images(self._tables, heap, places, ends, out)
+        images.write_images(self._tables, images.MARKS[self.kind], heap, places, ends, out)
         return image_column(out, ends)
 
     def answers(self, k: int = 10, **question: Any) -> pa.ListArray:
-        """What `FrequentItems.answer` gives, of each group: a list of structs of item and bounds."""
-        return top(self._tables, self._n, whole("frequent items", "k", k, 0))
+        """Return `FrequentItems.answer` for each group: a list of structs of item and bounds."""
+        lists = top(self._tables, self._n, whole("frequent items", "k", k, 0))
+        if self.kind in ("double", "binary"):
+            return _with_items(lists, self._logical(lists.values.field(0)))
+        return lists if self._type is None else _typed(lists, self._type)
+
+    def _logical(self, items: pa.Array) -> pa.Array:
+        """Convert stored items back to the caller's items."""
+        if self.kind == "double":
+            return doubles_of(items)
+        return bytes_of(items) if self.kind == "binary" else items
 
     def __getitem__(self, group: int) -> Any:
         one: Any = self._single(self.max_size, self.kind)
         items, counts = self._ranked(range(self._n)[group])
-        one.update(items, counts)
+        one.update(self._logical(items), counts)
         one.item_kind = self.item_kind
         for name in ("weight", "offset"):
             one._groups._tables.groups[name][0] = self._tables.groups[name][group]
         return one
 
     def _ranked(self, group: int) -> tuple[pa.Array, np.ndarray]:
-        """Items and counters of a group, the largest first."""
+        """Return a group's items and counters, largest first."""
         n = int(self._tables.groups["active"][group])
         heap, places = np.empty((2, n), np.int64)
         rank(self._tables, group, n, heap, places, np.empty(1, np.int64))
@@ -281,3 +306,19 @@ class FrequentItemsGroups(Groups):
         words = self._words(values, slice(0, 1), deleting=True)
         rows = kernels.Rows._make(map(frozen, (_NONE, *words, _NONE, values.data)))
         return int(kernels.count_of(self._tables, group, rows))
+
+
+def _typed(lists: pa.ListArray, kind: pa.DataType) -> pa.ListArray:
+    """Convert answers' items from microseconds to the type of the times."""
+    items = lists.values.field(0)
+    if pa.types.is_date(kind):
+        items = pa.array(items.to_numpy() // _DAY_US).cast(pa.int32()).view(kind)
+    else:
+        items = items.view(kind)
+    return _with_items(lists, items)
+
+
+def _with_items(lists: pa.ListArray, items: pa.Array) -> pa.ListArray:
+    _, *others = lists.values.flatten()
+    names = [field.name for field in lists.type.value_type]
+    return pa.ListArray.from_arrays(lists.offsets, pa.StructArray.from_arrays([items, *others], names))

@@ -1,6 +1,6 @@
-"""The bytes of the frequent items, as DataSketches and Spark's `approx_top_k_accumulate` write them.
+"""The bytes of frequent items sketches, as in DataSketches and Spark's `approx_top_k_accumulate`.
 
-Little-endian; an empty sketch is the first eight bytes alone::
+Little-endian; an empty sketch consists of only the first eight bytes::
 
     byte  0  preamble in 8-byte words: 1 if empty, else 4
           1  serial version, 1
@@ -8,14 +8,15 @@ Little-endian; an empty sketch is the first eight bytes alone::
           3  log2 of the largest map
           4  log2 of the current map
           5  flags: 5 (both of the two bits in use for it) if empty, else 0
-          6  2 where items are longs, 4 for strings: a mark of ours, which no other library reads
+          6  2 where items are longs, 4 for strings, 3 for doubles, 5 for bytes: a mark of ours, which no
+             other library reads
           8  int32, counters; 4 unused bytes
          16  int64, sum of all weights
          24  int64, offset: what purges subtracted from every counter
-         32  int64 a counter, then its items: int64, or int32 length and UTF-8
+         32  int64 a counter, then its items: int64, double, or int32 length and UTF-8 (`item_forms`)
 
-Counters are written from the largest to the smallest, equal ones by the words they are known by, so that
-equal sketches have equal bytes. DataSketches writes them in the order of its map, and reads any.
+Counters are written from the largest to the smallest, ties by the items' words, so that equal sketches have
+equal bytes. DataSketches writes them in the order of its map, and reads any order.
 
 Source: datasketches-java `frequencies.PreambleUtil`; datasketches-cpp `frequent_items_sketch::serialize`.
 """
@@ -26,15 +27,19 @@ from typing import Literal
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.words import load32, load64, store32, store64
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load32, load64, store32, store64
 from .ranking import ranked
-from .store import LONG, NO_SCRATCH, STRING, can_purge, capacity, close_table, open_table
+from .store import LONG, NO_SCRATCH, can_purge, capacity, close_table, open_table
 from .string_arena import put_text, size_of, words_of
 from .update import insert
 
 EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
+Kind = Literal["string", "long", "double", "binary"]
+MARKS: dict[Kind, int] = {"long": 2, "string": 4, "double": 3, "binary": 5}
+"""The mark of an image by the kind of its items."""
+_KIND_OF_MARK = {mark: kind for kind, mark in MARKS.items()}
 _MOST = np.int64(2**63 - 1)
 MIN_LG, MAX_LG = 3, 26
 
@@ -50,12 +55,12 @@ FAULTS = (
     "an item is not valid UTF-8",
     "it says that its items are of another kind",
 )
-"""What `check_images` found, by its code."""
+"""What is wrong with an image, by the code from `check_images`."""
 
 
 @lean
 def image_ends(tables, groups, ends):
-    """Where each group's image ends, in ``ends[1:]``, when they follow each other."""
+    """Compute in ``ends[1:]`` where each group's image ends, if images are concatenated."""
     used, cells, width = np.int64(0), tables.cells, len(tables.cell)
     for g in range(groups):
         group = tables.groups[g]
@@ -71,10 +76,10 @@ def image_ends(tables, groups, ends):
 
 
 @lean
-def write_images(tables, heap, places, ends, out):
-    """The images of the first groups into `out`, ending where `image_ends` says.
+def write_images(tables, mark, heap, places, ends, out):
+    """Write the images of the first groups to `out`, with the ends from `image_ends`.
 
-    `heap` and `places` hold as many numbers as any group has counters.
+    `heap` and `places` have room for as many numbers as any group has counters.
     """
     cells = tables.cells
     for g in range(len(ends) - 1):
@@ -86,7 +91,7 @@ def write_images(tables, heap, places, ends, out):
             lg += 1
         out[at], out[at + 1], out[at + 2] = 1 if empty else 4, 1, 10
         out[at + 3], out[at + 4], out[at + 5] = tables.lg_max, lg, 5 if empty else 0
-        out[at + 6], out[at + 7] = 0 if empty else len(tables.cell), 0
+        out[at + 6], out[at + 7] = 0 if empty else mark, 0
         if empty:
             continue
         store64(out, at + 8, np.uint64(n))
@@ -132,15 +137,15 @@ def _is_utf8(data, begin, end):
 
 
 @inner
-def _fault(data, begin, end, width):
-    """What is wrong with an image, as an index of `FAULTS`; 0 for nothing."""
+def _fault(data, begin, end, width, mark):
+    """Return what is wrong with an image, as an index of `FAULTS`; 0 if it is valid."""
     if end - begin < EMPTY_BYTES:
         return 1
     words, lg_max, lg = data[begin] & 63, data[begin + 3], data[begin + 4]
     empty = (data[begin + 5] & 5) != 0
     if (words != 1 and words != 4) or data[begin + 1] != 1 or data[begin + 2] != 10:
         return 2
-    if data[begin + 6] != 0 and data[begin + 6] != width:
+    if data[begin + 6] != 0 and data[begin + 6] != mark:
         return 9
     if lg_max < MIN_LG or lg_max > MAX_LG or lg > lg_max:
         return 3
@@ -160,7 +165,7 @@ def _fault(data, begin, end, width):
     offset = np.int64(load64(data, begin + 24))
     if weight <= 0 or offset < 0 or weight > _MOST - offset:
         return 6
-    left = weight  # where rows were deleted, what is left may be less than the offset
+    left = weight  # after deletions, the remaining weight may be less than the offset
     for i in range(n):
         count = np.int64(load64(data, begin + PREAMBLE_BYTES + 8 * i))
         if count <= 0 or count > left:
@@ -182,24 +187,23 @@ def _fault(data, begin, end, width):
 
 
 @lean
-def check_images(data, ends, width):
-    """The first image with a fault and its code; (0, 0) where there is none."""
+def check_images(data, ends, width, mark):
+    """Return the first invalid image and its fault's code; (0, 0) if there is none."""
     for row in range(len(ends) - 1):
-        code = _fault(data, ends[row], ends[row + 1], width)
+        code = _fault(data, ends[row], ends[row + 1], width, mark)
         if code != 0:
             return row, code
     return 0, 0
 
 
-def kind_of(data: bytes) -> Literal["string", "long"] | None:
-    """What an image says that it counts; None of one that another library wrote, or an empty one."""
-    mark = data[6] if len(data) >= EMPTY_BYTES else 0
-    return "long" if mark == LONG else ("string" if mark == STRING else None)
+def kind_of(data: bytes) -> Kind | None:
+    """Return the kind of items that an image records; None for another library's or an empty image."""
+    return _KIND_OF_MARK.get(data[6]) if len(data) >= EMPTY_BYTES else None
 
 
 @lean
 def beyond_int64(most, groups, data, ends):
-    """Whether upper bounds of any group, `most` so far, would leave int64 with these checked images."""
+    """Whether a group's upper bounds, `most` so far, would exceed int64 with these checked images."""
     for row in range(len(ends) - 1):
         begin = ends[row]
         if (data[begin] & 63) != 1:
@@ -212,10 +216,10 @@ def beyond_int64(most, groups, data, ends):
 
 @lean
 def merge_images(tables, groups, data, ends, start):
-    """Fold checked images into their groups, from row `start` on, as `resume` has it.
+    """Merge checked images into their groups, from row `start` on, as a step of `resume`.
 
-    There is room for the bytes of all strings. All counters are added before a group is purged, so that
-    two sketches give the same in either order.
+    There is room for the bytes of all strings. All counters are added before a group is purged, so that two
+    sketches give the same result in either order.
     """
     for row in range(start, len(ends) - 1):
         begin = ends[row]

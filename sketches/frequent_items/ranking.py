@@ -1,13 +1,13 @@
-"""Counters from the largest on, equal ones by the words they are known by.
+"""Rank counters from the largest on, ties by the items' words.
 
-A heap gives the few that are requested without sorting all; if all are requested, it sorts them.
+A heap finds a few counters without sorting all; if all are requested, it sorts them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 
 
 @inner
@@ -22,7 +22,7 @@ def _before(cells, second, a, b):
 
 @inner
 def _sift(cells, second, heap, n, at, cell):
-    """Put a cell at place `at` of a heap of `n`, or as far below as it belongs."""
+    """Put a cell at place `at` of a heap of `n`, and move it down as far as it belongs."""
     below = 2 * at + 1
     while below < n:
         if below + 1 < n and _before(cells, second, heap[below + 1], heap[below]):
@@ -37,9 +37,9 @@ def _sift(cells, second, heap, n, at, cell):
 
 @inner
 def ranked(tables, g, k, heap, out):
-    """Fill `out` with the cells of a group's `k` largest counters, in order, and of those equal to the last.
+    """Fill `out` with the cells of a group's `k` largest counters, in order, and of ties with the last.
 
-    Returns how many; `heap` and `out` hold as many as the group has.
+    Returns how many; `heap` and `out` have room for all of the group's counters.
     """
     group, cells, width = tables.groups[g], tables.cells, len(tables.cell)
     if group.active == 0:
@@ -62,7 +62,7 @@ def ranked(tables, g, k, heap, out):
 
 @lean
 def rank(tables, first, k, heap, out, n_ranked):
-    """`ranked` of the groups from `first` on, one after another into `out`; of each how many, `n_ranked`."""
+    """Apply `ranked` to the groups from `first` on, concatenated in `out`; `n_ranked` gets the counts."""
     at = np.int64(0)
     for i in range(len(n_ranked)):
         n_ranked[i] = ranked(tables, first + i, k, heap, out[at:])

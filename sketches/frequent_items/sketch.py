@@ -1,4 +1,4 @@
-"""The most frequent items, for strings and longs: counters with bounds.
+"""The most frequent items, of strings, numbers or bytes: counters with bounds.
 
 Misra and Gries' counters with the purge of Anderson and others: when a map is full, the median of its
 counters is subtracted from all of them, and counters that reach zero are dropped. `offset` is the sum of all
@@ -18,16 +18,22 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 import pyarrow as pa
 
+from ..core.answers import finite
 from ..core.arguments import plain
-from ..core.arrays import as_array
-from ..core.columns import as_values
-from ..core.item_kinds import as_longs, joint_kind
+from ..core.columns.arrays import as_array
+from ..core.columns.columns import as_values
 from ..core.parameters import real, whole
 from ..core.protocol import Sketch, SketchError, required_kind
+from ..core.values.item_kinds import as_longs, joint_kind
 from .groups import FrequentItemsGroups, Kind
 from .images import MAX_LG, MIN_LG, kind_of
+from .item_forms import STORED
 
 __all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
+
+
+_KINDS: dict[str, Kind] = {"int64": "long", "float64": "double", "string": "string", "binary": "binary"}
+"""The kind of items by the kind of a column's values."""
 
 
 class Item(NamedTuple):
@@ -39,8 +45,13 @@ class Item(NamedTuple):
     upper: int
 
 
+def _plain(item: Any) -> Any:
+    """Convert an item for JSON."""
+    return item.hex() if isinstance(item, bytes) else finite(item)
+
+
 class FrequentItems(Sketch):
-    """The most frequent strings or longs of a stream, each with bounds on its frequency.
+    """The most frequent strings, numbers or bytes of a stream, each with bounds on its frequency.
 
     `max_size` is the size of DataSketches' map, a power of two from 8: at most three quarters of it are
     counted at a time. Promise, for every item and with certainty: ``lower ≤ frequency ≤ upper``, and
@@ -49,7 +60,9 @@ class FrequentItems(Sketch):
     share of the stream is therefore always found. At 4,096, the default, that is 0.085 % of the stream; a
     full sketch takes 50 kB plus its strings in bytes, and up to four times that in memory.
 
-    `kind` is the type of the items, "string" or "long" (whole numbers); by default the first values decide.
+    `kind` is the type of the items, "string", "long" (whole numbers), "double" or "binary"; by default the
+    first values decide. Floats that are all whole numbers are longs then. 0.0 and −0.0 are one item, and so
+    are all NaN.
     After merging with a sketch of another `max_size`, the sketch has the larger size and the promise of the
     smaller one. Merging is commutative to the counter, and associative up to the bounds.
 
@@ -74,13 +87,13 @@ class FrequentItems(Sketch):
         self._undecided = kind is None
 
     def _fix_kind(self, kind: Kind) -> None:
-        """Count values of that kind, unless it was said or decided before."""
+        """Fix the kind of the values, unless it was passed or decided before."""
         if self._undecided:
             self._groups = FrequentItemsGroups(1, self.max_size, kind)
             self._undecided = False
 
     def _change(self, values: Any, weight: Any, deleting: bool) -> Self:
-        """Count values or take them back; the first that are not refused decide what is counted."""
+        """Count values or remove them; the first accepted values decide the kind."""
         groups = self._groups
         if self._undecided:
             values = as_array(values)
@@ -88,7 +101,7 @@ class FrequentItems(Sketch):
             if column.kind == "float64" and (longs := as_longs(column)) is not None:
                 column = longs
             if len(column):
-                kind: Kind = "long" if column.kind == "int64" else "string"
+                kind = _KINDS[column.kind]
                 groups = FrequentItemsGroups(1, self.max_size, kind)
         groups._change(None, values, weight, deleting)
         if groups is not self._groups:
@@ -97,7 +110,7 @@ class FrequentItems(Sketch):
 
     @property
     def item_kind(self) -> str | None:
-        """The kind of the values (`core.item_kinds`), which also distinguishes the sorts of times among
+        """The kind of the values (`values.item_kinds`), which also distinguishes the sorts of times among
         longs.
         """
         return self._groups.item_kind
@@ -113,7 +126,7 @@ class FrequentItems(Sketch):
 
     @property
     def kind(self) -> Kind:
-        """The type of the items: "string" or "long"; "string" until the first values decide."""
+        """The type of the items; "string" until the first values decide."""
         return self._groups.kind
 
     @property
@@ -204,10 +217,11 @@ class FrequentItems(Sketch):
         items, counts = self._groups._ranked(0)
         last = len(counts) - 1 if k >= len(counts) else max(k, 1) - 1
         kept = int(np.searchsorted(-counts, -counts[last], "right")) if len(counts) else 0
+        logical = self._groups._logical(items[:kept]).to_pylist()
         ranked = sorted(
-            zip(counts[:kept].tolist(), items[:kept].to_pylist()), key=lambda pair: (-pair[0], pair[1])
+            zip(counts[:kept].tolist(), items[:kept].to_pylist(), logical), key=lambda one: (-one[0], one[1])
         )
-        return [Item(item, n + self.error, n, n + self.error) for n, item in ranked[:k]]
+        return [Item(item, n + self.error, n, n + self.error) for n, _, item in ranked[:k]]
 
     def frequent(
         self,
@@ -237,8 +251,8 @@ class FrequentItems(Sketch):
         ]
 
     def answer(self, k: int = 10) -> list[dict[str, Any]]:
-        """`top` as dictionaries of item, estimate, lower and upper."""
-        return [item._asdict() for item in self.top(k)]
+        """`top` as dictionaries of item, estimate, lower and upper; bytes are hexadecimal, as in JSON."""
+        return [{**one._asdict(), "item": _plain(one.item)} for one in self.top(k)]
 
     def to_bytes(self) -> bytes:
         """The image that DataSketches and Spark read; equal sketches give equal bytes."""
@@ -254,14 +268,14 @@ class FrequentItems(Sketch):
         if kind is None:
             kind = kind_of(data)
             if kind is None and data[:1] and data[0] & 63 != 1:
-                kind = cast(Kind, required_kind(cls.family, None, ("string", "long")))
+                kind = cast(Kind, required_kind(cls.family, None, tuple(STORED)))
         largest = data[3] if len(data) > 3 and MIN_LG <= data[3] <= MAX_LG else MIN_LG
         sketch = cls(1 << largest, kind)
         sketch._groups.merge(np.zeros(1, np.int64), pa.array([data], pa.binary()))
         return sketch
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return self._of_my_kind(self.from_bytes(self.to_bytes(), None if self._undecided else self.kind))
 
     def _untold(self) -> tuple[Any, ...]:

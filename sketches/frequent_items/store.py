@@ -1,11 +1,11 @@
-"""Hash tables of the frequent items, many groups in one arena of cells.
+"""Hash tables of frequent items, for many groups in one arena of cells.
 
-A group's table is a power of two of cells, from word `base` on; it starts with four and doubles. A cell is
-``(key, count)`` for longs and ``(key, count, more, place)`` for strings, see `string_arena`; a count of 0 is
-a free cell. Collisions go to the next cell.
+A group's table has a power of two of cells, from word `base` on; it starts with four and doubles. A cell is
+``(key, count)`` for longs and ``(key, count, more, place)`` for strings, see `string_arena`; a cell with
+count 0 is free. Collisions go to the next cell.
 
-Both kinds go through the same kernels. What an item is known by is a key and a second word: of a long that
-is the key once more, which lies where the cell's second word would be, ``width − 2`` words after the first.
+Both kinds use the same kernels. An item is identified by a key and a second word: for a long, that is the key
+again, because the second word is read ``width − 2`` words after the first.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate, new_extent
-from ..core.jit import inner
-from ..core.select import select
+from ..core.compilation.jit import inner
+from ..core.groups.arena import allocate, new_extent
+from ..core.sorting.select import select
 
 LONG, STRING = 2, 4
-"""Words a cell takes."""
+"""The number of words in a cell."""
 
 NO_SCRATCH = -2
-"""Why a kernel stopped: `scratch` needs as many words as `extent` says are wanted."""
+"""Why a kernel stopped: `scratch` needs the number of words requested in `extent`."""
 
 _SMALLEST = 2
 _BY_VALUE = 256
 
 GROUP = np.dtype([(name, np.int64) for name in ("base", "lg", "active", "offset", "weight")])
-"""A group: its table's first word, log2 of its cells (0: none yet), the cells in use, what purges subtracted
-from every counter, and the sum of all weights."""
+"""A group: its table's first word, log2 of its cells (0: none yet), the cells in use, the total that purges
+subtracted from every counter, and the sum of all weights."""
 
 
 class Tables(NamedTuple):
-    """What kernels take: the arena of cells, a `GROUP` a group, and the arena of long strings' bytes.
+    """The kernels' data: the arena of cells, a `GROUP` per group, and the arena of long strings' bytes.
 
-    `extent` says how much of the cells is used, `spent` how much of the bytes; `scratch` is what purges need.
-    `cell` has a number for each word of a cell: its length is part of its type, so the compiler knows it.
+    `extent` says how many cells are used, `spent` how many bytes; `scratch` is for purges. `cell` has a
+    number for each word of a cell: its length is part of its type, so the compiler knows it.
     """
 
     cells: np.ndarray
@@ -50,7 +50,7 @@ class Tables(NamedTuple):
 
 
 def new_tables(width: int, lg_max: int) -> Tables:
-    """No groups yet."""
+    """Return tables without groups."""
     words = np.empty(0, np.int64)
     return Tables(
         cells=words,
@@ -65,14 +65,14 @@ def new_tables(width: int, lg_max: int) -> Tables:
 
 
 def table_sizes(tables: Tables) -> np.ndarray:
-    """The words of each group's table."""
+    """Return the number of words of each group's table."""
     lgs = tables.groups["lg"]
     return np.where(lgs > 0, len(tables.cell) << lgs, 0)
 
 
 @inner
 def hashed(key, more, cell):
-    """64 bits of an item's two words; the first cell to look at are the topmost."""
+    """Hash an item's two words to 64 bits; the topmost select the first cell."""
     k = np.uint64(key) ^ (np.uint64(more) * np.uint64(0xD6E8FEB86659FD93) * np.uint64(len(cell) >> 2))
     k ^= k >> np.uint64(32)
     k *= np.uint64(0x9E3779B97F4A7C15)
@@ -83,34 +83,34 @@ def hashed(key, more, cell):
 
 @inner
 def home(key, more, cell, lg):
-    """The cell, of 2^lg, that an item is looked for first."""
+    """Return the first of 2^lg cells to search for an item."""
     return np.int64(hashed(key, more, cell) >> np.uint64(64 - lg))
 
 
 @inner
 def capacity(lg_max):
-    """Counters a group may keep, as in DataSketches: three quarters of its largest map."""
+    """Return the most counters of a group, as in DataSketches: three quarters of its largest map."""
     return np.int64(3) << np.int64(lg_max) >> np.int64(2)
 
 
 @inner
 def limit(lg, lg_max):
-    """Cells in use above which a table doubles, or, once it has twice the largest map's cells, is purged.
+    """Return the number of cells in use above which a table doubles, or is purged at twice the largest map.
 
-    Twice, because three quarters full would make for long searches.
+    It may have twice the cells, because searches in a table three quarters full are long.
     """
     if lg == 0:
         return np.int64(-1)
     if lg > lg_max:
         return capacity(lg_max)
-    # One more may come: a cell must stay free, or looking for what isn't there never ends.
+    # One more may be added, and a cell must stay free, or a search for a missing item would never end.
     share = np.int64(3) << np.int64(lg) >> np.int64(2 if lg < lg_max else 3)
     return min(share, (np.int64(1) << np.int64(lg)) - 2)
 
 
 @inner
 def _place(cells, base, lg, cell, source, at, less):
-    """Copy a cell known to be new into a table, its count lowered by `less`."""
+    """Copy a cell known to be new into a table, with its count lowered by `less`."""
     width = len(cell)
     mask = (np.int64(1) << lg) - 1
     p = home(source[at], source[at + width - 2], cell, lg)
@@ -124,7 +124,7 @@ def _place(cells, base, lg, cell, source, at, less):
 
 @inner
 def _double(tables, g):
-    """Move a group to a table of twice the cells. False where the arena is full."""
+    """Move a group to a table with twice the cells. Returns False if the arena is full."""
     cells, width, group = tables.cells, len(tables.cell), tables.groups[g]
     lg = group.lg + 1 if group.lg else np.int64(_SMALLEST)
     to = allocate(tables.extent, width << lg, len(cells))
@@ -141,7 +141,7 @@ def _double(tables, g):
 
 @inner
 def roomy(tables, g):
-    """Whether a group can take one more row, after doubling its table if need be."""
+    """Whether a group can accept one more row, after doubling its table if necessary."""
     group = tables.groups[g]
     while group.active > limit(group.lg, tables.lg_max):
         if not _double(tables, g):
@@ -151,7 +151,7 @@ def roomy(tables, g):
 
 @inner
 def can_purge(tables, active):
-    """Whether the scratch suffices to purge a table with so many cells in use; else it says what does."""
+    """Whether the scratch suffices to purge a table with `active` cells in use; if not, requests more."""
     wanted = (len(tables.cell) + 1) * active + _BY_VALUE
     if len(tables.scratch) < wanted:
         tables.extent[0].wanted = wanted
@@ -161,7 +161,8 @@ def can_purge(tables, active):
 
 @inner
 def _median(table, cell, active, scratch):
-    """The count at rank ``active // 2`` from below. Most often it is 1, else small and counted by value."""
+    """Return the count at rank ``active // 2`` from below. Usually it is 1, else small and found by
+    counting."""
     ones, width = np.int64(0), len(cell)
     for at in range(1, len(table), width):
         ones += table[at] == 1
@@ -187,8 +188,8 @@ def _median(table, cell, active, scratch):
 
 @inner
 def _larger(table, cell, less, kept):
-    """Copy the cells that count more than `less`; returns how many. Each is copied, and then kept or
-    overwritten: there is no branch to mispredict."""
+    """Copy the cells that count more than `less`; return how many. Each is copied, and then kept or
+    overwritten, so there is no branch to mispredict."""
     n, width = np.int64(0), len(cell)
     for at in range(0, len(table), width):
         for w in range(width):
@@ -199,7 +200,7 @@ def _larger(table, cell, less, kept):
 
 @inner
 def _smallest_key(table, cell):
-    """Where the counter is that comes first by key and second word."""
+    """Return the counter that comes first by key and second word."""
     width, second, first = len(cell), len(cell) - 2, np.int64(-1)
     for at in range(0, len(table), width):
         if table[at + 1] == 0:
@@ -212,17 +213,17 @@ def _smallest_key(table, cell):
 
 @inner
 def purge(tables, g):
-    """Take the median count from every counter and drop those it leaves nothing of.
+    """Subtract the median count from every counter and drop counters that reach zero.
 
-    The median is of all counters, not of a sample as in DataSketches: what is left depends on the counters
-    alone and not on where they lie, and the error's bound holds for certain. Where all are equal the one of
-    the smallest key stays whole: readers take a sketch without counters for one that saw nothing, and would
-    forget its weight and offset.
+    The median is of all counters, not of a sample as in DataSketches: so the result depends only on the
+    counters and not on their places, and the error bound is certain. If all counters are equal, the one with
+    the smallest key remains: readers consider a sketch without counters empty, and would forget its weight
+    and offset.
     """
     group, width, kept = tables.groups[g], len(tables.cell), tables.scratch
     table = tables.cells[group.base : group.base + (width << group.lg)]
-    # Of more than `capacity` counters at least half lose all of `less`, so purges subtract at most
-    # 2 · weight / capacity from a counter altogether: the bound that `FrequentItems` promises.
+    # At least half of more than `capacity` counters lose all of `less`, so purges subtract at most
+    # 2 · weight / capacity from a counter in total: the bound that `FrequentItems` promises.
     less = _median(table, tables.cell, group.active, tables.scratch)
     n = _larger(table, tables.cell, less, kept)
     if n == 0:
@@ -240,14 +241,14 @@ def purge(tables, g):
 
 @inner
 def purge_to_capacity(tables, g):
-    """Purge a group that holds more than it may keep."""
+    """Purge a group with more counters than allowed."""
     while tables.groups[g].active > capacity(tables.lg_max):
         purge(tables, g)
 
 
 @inner
 def open_table(tables, g, more):
-    """Make a group's table large enough for `more` new counters at once. False where the arena is full."""
+    """Enlarge a group's table for `more` new counters at once. Returns False if the arena is full."""
     group = tables.groups[g]
     while 4 * (group.active + more) > np.int64(3) << group.lg:
         if not _double(tables, g):
@@ -257,7 +258,7 @@ def open_table(tables, g, more):
 
 @inner
 def close_table(tables, g):
-    """After a merge: keep no more counters than allowed, in a table of at most the full size."""
+    """After a merge, reduce the counters to the allowed number, in a table of at most the full size."""
     purge_to_capacity(tables, g)
     group, width = tables.groups[g], len(tables.cell)
     full = np.int64(tables.lg_max) + 1
@@ -265,7 +266,7 @@ def close_table(tables, g):
         return
     table = tables.cells[group.base : group.base + (width << group.lg)]
     n = _larger(table, tables.cell, np.int64(0), tables.scratch)
-    # The table's first cells serve as the smaller table; the rest is a gap that the arena closes.
+    # The table's first cells become the smaller table; the rest is a gap that the arena closes.
     table[: width << full] = 0
     for j in range(n):
         _place(tables.cells, group.base, full, tables.cell, tables.scratch, width * j, np.int64(0))

@@ -1,28 +1,28 @@
-"""What a string is known by, and where its bytes are kept.
+"""How a string is identified, and where its bytes are stored.
 
-A string is known by two words. One of up to 15 bytes *is* its words: the bytes, padded with zeros, and its
-length in the topmost byte, so that equal words are equal strings. A longer one has a hash and its length
-there, below a topmost byte of 255, and its bytes lie at `place` in an arena, an int32 length before them;
-those are compared.
+A string is identified by two words. For a string of up to 15 bytes, the words contain the string: the bytes,
+padded with zeros, and its length in the topmost byte, so that equal words are equal strings. For a longer
+one, they contain a hash and the length, with a topmost byte of 255, and its bytes are at `place` in an arena,
+after an int32 length; these are compared.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
-from ..core.words import load32, load64, store32
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.words import load32, load64, store32
 from .store import LONG
 
 SHORT = 15
-"""Bytes that a string's two words hold."""
+"""The number of bytes that a string's two words can contain."""
 
 _LONG_TEXT = np.uint64(0xFF00000000000000)
 _SIZE = np.uint64(0x00FFFFFFFFFFFFFF)
 
 
 def _masks(first: int) -> np.ndarray:
-    """By length, which bits of the 8 bytes from `first` on belong to the string."""
+    """Return by length which bits of the 8 bytes from `first` on belong to the string."""
     sizes = np.clip(np.arange(SHORT + 1) - first, 0, 8)
     return np.array([(1 << 8 * int(size)) - 1 for size in sizes], np.uint64)
 
@@ -32,7 +32,7 @@ _FIRST, _SECOND = _masks(0), _masks(8)
 
 @inner
 def _bytes(data, begin, size):
-    """Up to 8 bytes as a word, where there may not be 8 to read."""
+    """Load up to 8 bytes as a word if there may be fewer than 8 to read."""
     word = np.uint64(0)
     for b in range(size):
         word |= np.uint64(data[begin + b]) << np.uint64(8 * b)
@@ -41,7 +41,7 @@ def _bytes(data, begin, size):
 
 @inner
 def words_of(data, begin, size):
-    """The two words that a string is known by."""
+    """Return the two words that identify a string."""
     if size <= SHORT:
         if begin + 16 <= len(data):
             key = load64(data, begin) & _FIRST[size]
@@ -63,13 +63,13 @@ def words_of(data, begin, size):
 
 @inner
 def size_of(more):
-    """Bytes of a string, by its second word."""
+    """Return the size of a string in bytes, from its second word."""
     return np.int64(np.uint64(more) & _SIZE) if more < 0 else np.int64(more >> np.int64(56))
 
 
 @lean
 def identify(offsets, data, keys, mores, begins):
-    """The words of every string and where it begins; returns what the long ones would take in the arena."""
+    """Compute every string's words and start; return the bytes that long strings need in the arena."""
     needed = np.int64(0)
     for i in range(len(keys)):
         begin = offsets[i]
@@ -94,7 +94,7 @@ def same_text(texts, place, data, begin, size):
 
 @inner
 def keep_text(tables, data, begin, size):
-    """Copy a long string into the arena, where room for it was made; its place."""
+    """Copy a long string into the arena, which has room for it; return its place."""
     place = tables.spent[0].used
     store32(tables.texts, place, np.uint32(size))
     for b in range(size):
@@ -105,7 +105,7 @@ def keep_text(tables, data, begin, size):
 
 @inner
 def put_text(out, at, cells, cell, texts):
-    """The bytes of the string that a cell counts; returns how many."""
+    """Write the bytes of a cell's string; return how many."""
     key, more = np.uint64(cells[cell]), np.uint64(cells[cell + 2])
     size = size_of(cells[cell + 2])
     if size > SHORT:
@@ -122,7 +122,7 @@ def put_text(out, at, cells, cell, texts):
 
 @lean
 def copy_texts(tables, places, offsets, data):
-    """The strings of counters, by their cells, one after the other into `data`; ends into ``offsets[1:]``."""
+    """Write the strings of these cells, concatenated, to `data`, and their ends to ``offsets[1:]``."""
     used = np.int64(0)
     for i in range(len(places)):
         used += put_text(data, used, tables.cells, places[i], tables.texts)
@@ -131,7 +131,7 @@ def copy_texts(tables, places, offsets, data):
 
 @lean
 def compact_texts(tables, out):
-    """Copy the long strings still counted to `out`, as long as the arena's used part; returns the bytes."""
+    """Copy the long strings still counted to `out`, as large as the arena's used part; return the bytes."""
     used = np.int64(0)
     cells = tables.cells
     for g in range(len(tables.groups)):

@@ -1,8 +1,8 @@
-"""Counting items, longs and strings alike, and looking them up in the tables of `store`.
+"""Count items, both longs and strings, and look them up in the tables of `store`.
 
-Rows are added strictly in order, so that any cut into batches gives the same counters. Within a stretch that
-can't overfill a table order doesn't matter: there the hits on a first probe are counted without a branch
-before the others are looked up.
+Rows are added strictly in order, so that the counters don't depend on the batches. Within a run of rows that
+can't overfill a table, order doesn't matter: there, items found by the first probe are counted without a
+branch before the others are looked up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .store import LONG, NO_SCRATCH, can_purge, capacity, hashed, home, limit, purge_to_capacity, roomy
 from .string_arena import keep_text, same_text, size_of
@@ -24,8 +24,8 @@ _FEW = 24
 class Rows(NamedTuple):
     """Items to count, by their two words; a string's bytes begin at `begins` in `data`.
 
-    `groups` is empty where all are of group 0, `weights` where all are 1. Of longs `mores` and `begins` are
-    the keys once more. All arrays are read-only.
+    `groups` is empty if all items belong to group 0, `weights` if all are 1. For longs, `mores` and `begins`
+    are the keys again. All arrays are read-only.
     """
 
     groups: np.ndarray
@@ -37,25 +37,25 @@ class Rows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a stretch of rows is worked out in."""
+    """Scratch for a run of rows."""
 
     homes: np.ndarray
     missed: np.ndarray
 
 
 def new_work() -> Work:
-    """For one caller."""
+    """Return scratch for one caller."""
     return Work(np.empty(_STRETCH, np.uint64), np.empty(_STRETCH + 1, np.int64))
 
 
 @inner
 def find(tables, base, lg, key, more, data, begin):
-    """The cell that counts an item, or the free one where it belongs."""
+    """Find the cell that counts an item, or the free cell where it belongs."""
     cells, width = tables.cells, len(tables.cell)
     end = base + (width << lg)
     at = base + width * home(key, more, tables.cell, lg)
-    whole = more >= 0 or width == LONG  # the words are all there is of it
-    # Ends: `limit` leaves a cell free.
+    whole = more >= 0 or width == LONG  # the words are the complete item
+    # Terminates, because `limit` leaves a cell free.
     while cells[at + 1] != 0:
         if (
             cells[at] == key
@@ -86,7 +86,7 @@ def insert(tables, base, lg, key, more, data, begin, weight):
 
 @inner
 def _count_hits(table, cell, lg, keys, mores, weights, work):
-    """Count the items found at their first cell, without a branch; ``work.missed`` gets the other rows.
+    """Count the items found in their first cell, without a branch; ``work.missed`` gets the other rows.
 
     Long strings are looked up with the others.
     """
@@ -108,7 +108,7 @@ def _count_hits(table, cell, lg, keys, mores, weights, work):
 
 @inner
 def _count(tables, g, rows, first, end, work):
-    """Count a stretch of rows in a group whose table can't overfill by it."""
+    """Count a run of rows in a group whose table they can't overfill."""
     group, weighted = tables.groups[g], len(rows.weights) > 0
     keys, mores, begins = rows.keys[first:end], rows.mores[first:end], rows.begins[first:end]
     weights = rows.weights[first:end] if weighted else rows.weights
@@ -131,7 +131,7 @@ def _count(tables, g, rows, first, end, work):
 
 @lean
 def add(tables, rows, work, start):
-    """Count rows from number `start` on, as `resume` has it."""
+    """Count rows from number `start` on, as a step of `resume`."""
     n, lg_max = len(rows.keys), tables.lg_max
     single = len(rows.groups) == 0
     i = start
@@ -144,7 +144,7 @@ def add(tables, rows, work, start):
         end = last if single else i + 1
         while end < last and rows.groups[end] == g:
             end += 1
-        # As many rows as there is room for if each is a new item: within those, order doesn't matter.
+        # As many rows as there is room for if each is a new item: within these, order doesn't matter.
         end = i + max(min(end - i, limit(group.lg, lg_max) - group.active), 1)
         if group.active + end - i > capacity(lg_max) and not can_purge(tables, group.active + end - i):
             return i, NO_SCRATCH
@@ -157,7 +157,7 @@ def add(tables, rows, work, start):
 
 @lean
 def count_of(tables, g, rows):
-    """The counter of the one item given, 0 if it has none."""
+    """Return the counter of a single item, 0 if it has none."""
     group = tables.groups[g]
     if group.lg == 0:
         return np.int64(0)

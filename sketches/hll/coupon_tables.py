@@ -1,4 +1,4 @@
-"""The coupon tables of one sketch of a store: a list, then sets of 32 places and more, then registers.
+"""The coupon tables of one sketch in a store: a list, then sets of 32 or more places, then registers.
 
 Source: datasketches-java 6.2.0 `hll.CouponList`, `hll.CouponHashSet`.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.arena import allocate
-from ..core.jit import inner
+from ..core.compilation.jit import inner
+from ..core.groups.arena import allocate
 from .coupons import ADDRESS_MASK, value_of
 from .estimate import coupon_estimates
 from .registers import claim_row, count_least, greatest, power_sums
@@ -19,7 +19,7 @@ MOST_LISTED = 7
 LG_LARGEST = 3
 """The largest set has 2^(lg_k − 3) places."""
 
-# What HIP goes on from when the coupon comes that a list or the largest set is full with, by lg_k.
+# The estimate from which HIP continues when a coupon fills a list or the largest set, by lg_k.
 _PROMOTED = coupon_estimates(
     np.array([MOST_LISTED + 1.0 if lg_k < 8 else 3.0 * 2 ** (lg_k - 5) + 1.0 for lg_k in range(22)])
 )
@@ -27,7 +27,7 @@ _PROMOTED = coupon_estimates(
 
 @inner
 def _table(store, lg):
-    """The first of 2^lg zeroed words, or −1 if the arena is full."""
+    """Allocate 2^lg zeroed words; return the first, or −1 if the arena is full."""
     size = np.int64(1) << lg
     at = allocate(store.extent, size, len(store.words))
     if at >= 0:
@@ -37,11 +37,12 @@ def _table(store, lg):
 
 @inner
 def place_of(words, at, lg, coupon):
-    """Where a coupon is in the set of 2^lg places at `at`, or the one's complement of where it belongs."""
+    """Return a coupon's place in the set of 2^lg places at `at`, or the one's complement of its free
+    place."""
     mask = (np.int64(1) << lg) - 1
     probe = np.int64(coupon) & mask
     stride = (np.int64(coupon & ADDRESS_MASK) >> lg) | 1
-    while True:  # ends: at most three quarters are used, and an odd stride visits every place
+    while True:  # terminates: at most three quarters are used, and an odd stride visits every place
         stored = words[np.uint64(at + probe)]
         if stored == 0:
             return ~probe
@@ -52,9 +53,9 @@ def place_of(words, at, lg, coupon):
 
 @inner
 def add_to_table(sketches, words, g, coupon):
-    """Count a coupon in a sketch that has a coupon table, if that needs no larger one: whether it is done.
+    """Count a coupon in a sketch with a coupon table, unless that requires a larger one; whether it was done.
 
-    If not, the coupon's place is free, and the second answer: taking it fills the table.
+    Otherwise, the second result is the coupon's free place, which would fill the table.
     """
     form = sketches[g].form
     at = sketches[g].where
@@ -80,7 +81,7 @@ def add_to_table(sketches, words, g, coupon):
 
 @inner
 def _promote(store, g):
-    """Turn a full coupon table into registers; HIP goes on from the coupons' estimate."""
+    """Turn a full coupon table into registers; HIP continues from the coupons' estimate."""
     at, lg = store.sketches[g].where, store.sketches[g].form
     row = claim_row(store, g)
     begin, end = span_of(store, g)
@@ -88,7 +89,7 @@ def _promote(store, g):
     for coupon in store.words[at : at + (np.int64(1) << lg)]:
         slot = np.uint64(coupon) & np.uint64(len(own) - 1)
         own[slot] = max(own[slot], value_of(coupon))
-    # HIP goes on from an unbiased estimate of what was seen, and what it adds later is unbiased by itself.
+    # HIP continues from an unbiased estimate of the values so far, and its later increments are unbiased.
     store.sums[row].hip = _PROMOTED[store.sketches[g].lg_k]
     store.sums[row].low, store.sums[row].high = power_sums(own, greatest(own))
     count_least(own, store.sums, row)
@@ -108,7 +109,7 @@ def _move(store, g, to, lg):
 
 @inner
 def add_coupon(store, g, coupon):
-    """Count a coupon in a sketch without registers. False, and nothing done, if there is no room."""
+    """Count a coupon in a sketch without registers. Returns False, with nothing done, if there is no room."""
     form = store.sketches[g].form
     if form == EMPTY:
         at = _table(store, np.int64(LIST))
@@ -133,8 +134,8 @@ def add_coupon(store, g, coupon):
         to = _table(store, larger)
         if to < 0:
             return False
-    # Room for what follows is claimed above, before anything changes, so that the call can be repeated. The
-    # table exceeds its limit by this one coupon until it is moved or promoted.
+    # All room is allocated above, before anything changes, so that the call can be repeated. The table
+    # exceeds its limit by this one coupon until it is moved or promoted.
     store.words[store.sketches[g].where + place] = coupon
     store.sketches[g].coupons += 1
     if promoted:
@@ -146,14 +147,14 @@ def add_coupon(store, g, coupon):
 
 @inner
 def clear(store, g):
-    """Empty a sketch that has coupons or nothing."""
+    """Empty a sketch that is empty or has coupons."""
     store.sketches[g].form = EMPTY
     store.sketches[g].coupons = 0
 
 
 @inner
 def set_table(store, g, table, count, lg):
-    """Give an empty sketch a set as it is, of 2^lg places. Room is the caller's care."""
+    """Give an empty sketch an existing set of 2^lg places. The caller ensures that there is room."""
     at = _table(store, lg)
     for i in range(np.int64(1) << lg):
         store.words[at + i] = table[i]

@@ -1,13 +1,13 @@
 """From values to HLL coupons: the 32 bits of a hash that an HLL sketch of any size needs.
 
-A coupon is ``value << 26 | address``: the 26 low bits of the hash's first half say which register, and the
-second half's leading zeros plus one (1 … 63) say what to raise it to. No coupon is zero, so zero means
-nothing: an unused place in a table, or an empty string, which DataSketches does not count.
+A coupon is ``value << 26 | address``: the 26 low bits of the hash's first half select a register, and the
+second half's leading zeros plus one (1 … 63) are the value to raise it to. No coupon is zero, so zero stands
+for an unused place in a table, or for an empty string, which DataSketches does not count.
 
 Once every register of a sketch holds at least m, only a hash with m or more leading zeros in its second half,
-one in 2^m, can raise one: the others never become coupons. That is what makes one sketch as fast as its hash.
+one in 2^m, can raise one; the others never become coupons. So a single sketch is as fast as its hash.
 
-Source: datasketches-java `hll.BaseHllSketch.coupon`; the hash is that of `hash.py`.
+Source: datasketches-java `hll.BaseHllSketch.coupon`; the hash is in `hash.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..core.bits import at_most, clz64, ctz64
-from ..core.columns import Values
-from ..core.group_numbers import frozen
-from ..core.hash import SEED, STEP, canonical_bits, hash_block, hash_in_step, new_string_scratch
-from ..core.jit import inner, lean
+from ..core.columns.columns import Values
+from ..core.compilation.jit import inner, lean
+from ..core.groups.group_numbers import frozen
+from ..core.hashing.bits import at_most, clz64, ctz64
+from ..core.hashing.hash import SEED, STEP, canonical_bits, hash_block, hash_in_step, new_string_scratch
 
 ADDRESS_BITS = 26
 ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
@@ -28,18 +28,18 @@ ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
 _ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 CHUNK = 1 << 16
-"""Coupons made at a time: they stay in the second-level cache until another kernel takes them."""
+"""Coupons made at a time: they stay in the second-level cache until another kernel reads them."""
 
 
 @inner
 def value_of(coupon):
-    """What a coupon raises its register to."""
+    """Return the value to which a coupon raises its register."""
     return np.uint8(coupon >> np.uint32(ADDRESS_BITS))
 
 
 @inner
 def _pack(h1, h2, out):
-    """A block's coupons."""
+    """Make a block's coupons."""
     for i in range(len(out)):
         value = min(clz64(h2[i]), np.uint64(62)) + np.uint64(1)
         out[i] = np.uint32(value << np.uint64(ADDRESS_BITS) | h1[i] & np.uint64(ADDRESS_MASK))
@@ -47,8 +47,8 @@ def _pack(h1, h2, out):
 
 @inner
 def _select(h1, h2, n, limit, out, at):
-    """The coupons of a block's first `n` hashes whose second half is at most `limit`, in their order, to
-    ``out[at:]``; where they end. One comparison decides for 64 of them."""
+    """Write to ``out[at:]`` the coupons of those of a block's first `n` hashes whose second half is at most
+    `limit`, in order; return where they end. One comparison tests 64 hashes."""
     for begin in range(0, n, 64):
         n_selected = at_most(h2, begin, limit)
         if n - begin < 64:
@@ -64,7 +64,7 @@ def _select(h1, h2, n, limit, out, at):
 
 @inner
 def _from_hashes(h1, h2, n, limit, out, at):
-    """All coupons of a block, or those that `limit` leaves; where they end in `out`."""
+    """Write all coupons of a block, or those that pass `limit`; return where they end in `out`."""
     if limit != _ALL_ONES:
         return _select(h1, h2, n, limit, out, at)
     _pack(h1, h2, out[at : at + n])
@@ -73,7 +73,7 @@ def _from_hashes(h1, h2, n, limit, out, at):
 
 @lean
 def _of_int64(values, limit, h1, h2, out):
-    """The coupons of int64 values, how many there are; `h1` and `h2` are scratch of `STEP` words."""
+    """Write the coupons of int64 values, return their number; `h1` and `h2` are scratch of `STEP` words."""
     at = np.int64(0)
     for start in range(0, len(values), STEP):
         block = values[start : start + STEP]
@@ -84,7 +84,8 @@ def _of_int64(values, limit, h1, h2, out):
 
 @lean
 def _of_bytes(offsets, data, limit, scratch, h1, h2, out):
-    """The coupons of strings in Arrow's buffers, how many there are; zero for an empty one, or none."""
+    """Write the coupons of strings in Arrow's buffers, return their number; empty strings give zero or
+    none."""
     at = np.int64(0)
     for start in range(0, len(offsets) - 1, STEP):
         ends = offsets[start : start + STEP + 1]
@@ -107,10 +108,10 @@ def _nothing_yet() -> int:
 def coupon_chunks(
     values: Values, size: int = CHUNK, least: Callable[[], int] = _nothing_yet
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The coupons of all values, those of `size` at a time, as (number of the first, coupons).
+    """Yield the coupons of all values, `size` values at a time, as (number of the first, coupons).
 
-    Where every register holds `least` by now, coupons that can't raise any are left out. The array is used
-    again for the next chunk.
+    If every register holds at least `least` by now, coupons that can't raise any are left out. The array is
+    reused for the next chunk.
     """
     coupons = np.empty(min(len(values), size), np.uint32)
     h1, h2 = np.zeros((2, STEP), np.uint64)

@@ -1,10 +1,10 @@
-"""What an HLL sketch says: the HIP, composite and coupon estimators, and their error bounds.
+"""The estimators of HLL sketches (HIP, composite and coupon) and their error bounds.
 
-The HIP estimator (Historical Inverse Probability; Ting 2014, Cohen 2015) needs the stream's own order, so a
-sketch whose registers were merged answers by the composite estimator: Flajolet's raw estimate corrected by
-measured curves (`hll_composite_x.csv`, row lg_k − 4), below its crossover linear counting. Coupons are 26
-bits of hash, practically exact. All constants and orders of operations are the reference's: answers are equal
-bit for bit wherever the logarithm is.
+The HIP estimator (Historical Inverse Probability; Ting 2014, Cohen 2015) needs the order of the stream, so a
+sketch with merged registers uses the composite estimator: Flajolet's raw estimate corrected by measured
+curves (`hll_composite_x.csv`, row lg_k − 4), and linear counting below the crossover. Coupons are 26 bits of
+hash, practically exact. All constants and orders of operations are the reference's: answers are bit-identical
+if the logarithm is.
 
 Source: datasketches-java 6.2.0 `hll.HllEstimators`, `hll.RelativeErrorTables`, `hll.CouponMapping`,
 `hll.CubicInterpolation`, `hll.HarmonicNumbers`.
@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 
-# How many coupons n distinct values leave among 2^26, inverted.
+# The inverse of the number of coupons that n distinct values leave among 2^26.
 _COUPONS = np.array(
     [0, 1, 20, 400, 8000, 160000, 300000, 600000, *range(900000, 3300000, 300000)],
     np.float64,
@@ -44,8 +44,8 @@ _HARMONIC = np.array(
     ]
 )  # fmt: skip
 
-# Quantiles of the relative error at 1, 2 and 3 standard deviations, a row a lg_k from 4 to 12; measured by
-# the reference's authors. Above lg_k 12 the error is normal and a formula does.
+# Quantiles of the relative error at 1, 2 and 3 standard deviations, one row per lg_k from 4 to 12, measured
+# by the reference's authors. Above lg_k 12 the error is normal, and a formula is used.
 _HIP_LOWER = np.array(
     [
         [0.207316195, 0.502865572, 0.882303765], [0.146981579, 0.335426881, 0.557052],
@@ -86,13 +86,15 @@ _COMPOSITE_UPPER = np.array(
 
 @cache
 def composite_table() -> np.ndarray:
-    """The composite estimator's correction: raw estimates at 257 evenly spaced true counts, a row a lg_k."""
+    """Return the composite estimator's correction: raw estimates at 257 evenly spaced counts, a row per
+    lg_k."""
     return np.loadtxt(Path(__file__).with_name("hll_composite_x.csv"), delimiter=",")
 
 
 @cache
 def relative_errors() -> np.ndarray:
-    """Relative error of registers by lg_k, out of order, standard deviations − 1, lower or upper."""
+    """Return relative errors of registers, indexed by lg_k, out of order, standard deviations − 1, and
+    side."""
     table = np.full((22, 2, 3, 2), np.nan)
     table[4:13, 0, :, 0], table[4:13, 0, :, 1] = _HIP_LOWER, _HIP_UPPER
     table[4:13, 1, :, 0], table[4:13, 1, :, 1] = _COMPOSITE_LOWER, _COMPOSITE_UPPER
@@ -104,7 +106,7 @@ def relative_errors() -> np.ndarray:
 
 
 def _cubic_at(x0, y0, x1, y1, x2, y2, x3, y3, x):
-    """The cubic through four points (Lagrange)."""
+    """Evaluate the cubic through four points at `x` (Lagrange)."""
     l0 = (x - x1) * (x - x2) * (x - x3)
     l1 = (x - x0) * (x - x2) * (x - x3)
     l2 = (x - x0) * (x - x1) * (x - x3)
@@ -121,7 +123,7 @@ _cubic = inner(_cubic_at)
 
 @inner
 def _first_of_four(xs, x):
-    """Where the four points to interpolate between begin: two on either side of x but at the ends."""
+    """Return the first of the four points for interpolation: two on either side of x, except at the ends."""
     left = 0
     right = len(xs) - 1
     while left + 1 < right:
@@ -134,7 +136,7 @@ def _first_of_four(xs, x):
 
 
 def coupon_estimates(n: np.ndarray) -> np.ndarray:
-    """The distinct values that leave so many coupons, of each number of them (float64)."""
+    """Estimate the distinct values that leave n coupons, for each n (float64)."""
     i = np.clip(np.searchsorted(_COUPONS, n, "right") - 2, 0, len(_COUPONS) - 4)
     xs, ys = ([table[i + j] for j in range(4)] for table in (_COUPONS, _DISTINCT))
     estimate = _cubic_at(xs[0], ys[0], xs[1], ys[1], xs[2], ys[2], xs[3], ys[3], n)
@@ -161,7 +163,7 @@ def _harmonic(n):
 
 @inner
 def _adjusted(lg_k, power_sum, table):
-    """The raw estimate put right by the measured curve, −1 below it; higher registers give no less."""
+    """Correct the raw estimate by the measured curve, −1 below it; monotone in the registers."""
     k = np.float64(np.int64(1) << lg_k)
     if lg_k == 4:
         alpha = 0.673
@@ -190,7 +192,7 @@ def _adjusted(lg_k, power_sum, table):
 
 @inner
 def _linear(lg_k, zeros):
-    """Linear counting, from how many registers are zero."""
+    """Estimate by linear counting, from the number of zero registers."""
     k = np.float64(np.int64(1) << lg_k)
     if zeros == 0:
         return k * np.log(k / 0.5)
@@ -199,7 +201,7 @@ def _linear(lg_k, zeros):
 
 @inner
 def composite_estimate(lg_k, power_sum, zeros, table):
-    """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
+    """Estimate from the registers alone: their sum of inverse powers and the number of zeros."""
     k = np.float64(np.int64(1) << lg_k)
     adjusted = _adjusted(lg_k, power_sum, table)
     if adjusted == -1.0:
@@ -213,7 +215,7 @@ def composite_estimate(lg_k, power_sum, zeros, table):
 
 @lean
 def composite_limits(lg_k, power_sums, zeros, table, out):
-    """At most what `composite_estimate` gives for registers with no smaller sum and no fewer zeros."""
+    """Write upper limits of `composite_estimate` for registers with at least this sum and this many zeros."""
     for i in range(len(out)):
         linear = _linear(np.int64(lg_k), np.int64(zeros[i]))
         out[i] = max(_adjusted(np.int64(lg_k), power_sums[i], table), linear)
@@ -221,6 +223,6 @@ def composite_limits(lg_k, power_sums, zeros, table, out):
 
 @lean
 def composite_estimates(lg_k, power_sums, zeros, table, out):
-    """`composite_estimate` of many sketches."""
+    """Apply `composite_estimate` to many sketches."""
     for i in range(len(out)):
         out[i] = composite_estimate(np.int64(lg_k[i]), power_sums[i], np.int64(zeros[i]), table)

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
+from ..core.columns.column_kinds import hashable
 from ..core.distinct_counter import StoredAsImages
-from ..core.group_numbers import checked_groups, frozen
-from ..core.group_order import by_group
-from ..core.item_kinds import as_items, kind_with
+from ..core.groups.group_numbers import checked_groups, frozen
+from ..core.groups.group_order import by_group
 from ..core.parallel import each_slice
 from ..core.parameters import whole
 from ..core.resume import DONE, NO_ROOM, resume
+from ..core.values.item_kinds import as_items, kind_with
 from . import batch_answers
 from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
@@ -37,25 +37,25 @@ from .store import EMPTY, SUMS, Store, new_store, with_room, with_sketches
 from .update import new_update_scratch, update_groups
 
 _ROWS_A_GROUP = 32
-"""Rows a group of a chunk from which on it pays to bring them together first."""
+"""Rows per group in a chunk from which on it pays to sort them by group first."""
 _IMAGES_A_GROUP = 4
-"""The same of sketches that are folded in."""
+"""The same for images to merge."""
 _Images = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""The group of each image, and where it lies in the bytes: n + 1 offsets, and all of them."""
+"""The group of each image, the images' n + 1 offsets, and all their bytes."""
 _HEADER = 40
 """Bytes before the registers of an image."""
 _A_RUN = 8
-"""Images of one group after another, on average, from which on they are folded as runs."""
+"""The average number of successive images of one group from which on they are merged as runs."""
 _MANY = 1_000
-"""From so many sketches on, looking at the size of each takes longer than making room for the largest."""
+"""From this many sketches on, checking each size takes longer than allocating room for the largest."""
 
 
 class HLLGroups(StoredAsImages):
-    """One `HLL` a group, in one set of arrays: see there for the error promised.
+    """One `HLL` per group, in one set of arrays; `HLL` states the promised error.
 
-    A group that has seen up to 7 distinct values takes 48 bytes, up to 24 takes 144, and as much again may
-    lie free for tables to grow; from about 2^lg_k × 0.09 on it takes 2^lg_k bytes. All groups start with
-    `lg_k`; folding in a sketch of a smaller one lowers the group's own, as it does for `HLL`.
+    A group with up to 7 distinct values takes 48 bytes, up to 24 takes 144, and as much again may be free for
+    tables to grow; from about 2^lg_k × 0.09 values on it takes 2^lg_k bytes. All groups start with `lg_k`;
+    merging a sketch with a smaller lg_k lowers the group's own, as for `HLL`.
 
     >>> groups = HLLGroups(2)
     >>> groups.update([0, 1, 0, 0], ["ann", "bob", "cat", "ann"])
@@ -83,11 +83,11 @@ class HLLGroups(StoredAsImages):
     def update(self, groups: np.ndarray, values: Any) -> None:
         """Count values in their groups: row i in group `groups[i]`, nulls and empty strings skipped.
 
-        Raises `ValueError` or `IndexError` for group numbers that aren't one a row, of groups there are.
+        Raises `ValueError` unless there is one group number per row, and `IndexError` for unknown groups.
         """
         values = as_items(values, self.item_kind, self.family)
         numbers = values.per_value(checked_groups(groups, values.length, self._n))
-        # The one number of all rows, as an array of stride 0: nothing has to be brought together.
+        # One group for all rows, as an array of stride 0: nothing has to be sorted.
         alone = self._n == 1 and numbers.strides == (0,) and len(numbers) > 0 and numbers[0] == 0
         for start, coupons in coupon_chunks(
             values, ORDERED if len(values) >= _ROWS_A_GROUP * self._n else CHUNK
@@ -103,7 +103,7 @@ class HLLGroups(StoredAsImages):
         self.item_kind = kind_with(self.item_kind, values)
 
     def update_ordered(self, ends: np.ndarray, coupons: np.ndarray) -> None:
-        """Count coupons in the order of their groups: those of group g end at ``ends[g]``."""
+        """Count coupons sorted by group: those of group g end at ``ends[g]``."""
         self._count(ends, coupons, self._make_room)
 
     def _count(self, ends: np.ndarray, coupons: np.ndarray, make_room: Callable[[int], None]) -> None:
@@ -116,7 +116,7 @@ class HLLGroups(StoredAsImages):
         resume(lambda at: update_groups(self._store, self._n, numbers, coupons, scratch, at), self._make_room)
 
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        lg_k = 21  # as much as any image takes; memory that isn't written to costs nothing
+        lg_k = 21  # enough for any image; memory that isn't written costs nothing
         if len(groups) < _MANY:
             heads = offsets[:-1] + 3
             lg_ks = data[heads[heads < offsets[1:]]]
@@ -148,7 +148,7 @@ class HLLGroups(StoredAsImages):
             rebuild_stale(self._store, self._n)
 
     def _runs(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> np.ndarray | None:
-        """Where runs of one group's images begin, unless they are short, or not all registers of one lg_k."""
+        """Return where runs of one group's images begin; None if short, or not all registers of one lg_k."""
         least = _HEADER + (1 << self.lg_k) // 2
         if len(groups) < _A_RUN or int(np.diff(offsets).min()) < least:
             return None
@@ -190,7 +190,9 @@ class HLLGroups(StoredAsImages):
         resume(lambda at: kernel(self._store, *images, scratch, sums, *part, at), make_room)
 
     def _gather(self, images: _Images, scratch: Scratch, one_by_one: np.ndarray) -> None:
-        """Fold in lists and sets of all groups but some: their coupons are counted as those of rows are."""
+        """Merge the lists and sets of all groups outside `one_by_one`: their coupons are counted like coupons
+        of
+        rows."""
         if one_by_one.all():
             return
         begun = self._store.sketches["form"][: self._n] != EMPTY
@@ -227,9 +229,10 @@ class HLLGroups(StoredAsImages):
         return batch_answers.bounds(self._store, self._n, std_devs)
 
     def shares(self) -> dict[str, np.ndarray]:
-        """What each sketch adds at most to the estimate of a union, in numbers that add up."""
+        """Return additive upper limits of each sketch's contribution to the estimate of a union."""
         return shares(self._store, self._n, self.lg_k)
 
     def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
-        """The most that unions answer whose sketches' `shares` add up to these; infinite if unknown."""
+        """Return upper limits of unions' estimates from their sketches' summed `shares`; infinite if
+        unknown."""
         return limits(sums, self.lg_k)

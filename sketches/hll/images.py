@@ -1,4 +1,4 @@
-"""HLL sketches as Apache DataSketches lays them out: writing.
+"""Write HLL sketches in the layout of Apache DataSketches.
 
     byte 0         1       2         3     4       5      6                7
     preamble ints  serial  family 7  lg_k  lg_arr  flags  list count or    mode: 0 list, 1 set, 2 HLL
@@ -9,8 +9,8 @@
     HLL:   hip at 8, kxq0 at 16, kxq1 at 24 (doubles), registers at the least value at 32, exceptions at 36
            (int32), registers from 40, then HLL_4's exceptions as coupons
 
-Updatable images hold hash tables whole, compact ones only what is in them. HLL_8 has a byte a register;
-HLL_4 a nibble above the least register, 15 meaning "see the exceptions".
+Updatable images contain whole hash tables, compact ones only their entries. HLL_8 has a byte per register;
+HLL_4 has a nibble above the least register, where 15 means "see the exceptions".
 
 Source: datasketches-java 6.2.0 `hll.PreambleUtil`, `hll.ToByteArrayImpl`, `hll.Conversions`.
 """
@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, kernel, lean
-from ..core.words import store32, store64
+from ..core.compilation.jit import inner, kernel, lean
+from ..core.hashing.words import store32, store64
 from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of, span_of
 
 COMPACT = np.uint8(8)
 EMPTY_FLAG = np.uint8(4)
 OUT_OF_ORDER_FLAG = np.uint8(16)
 FULL_SIZE_FLAG = np.uint8(32)
-"""C++: the sketch had registers from its first value on. Java: its sums are to be rebuilt."""
+"""C++: the sketch had registers from its first value on. Java: its sums have to be rebuilt."""
 EXCEPTION = np.uint8(15)
 
-# The lg of the table that HLL_4's exceptions start with, by lg_k.
+# The initial lg size of the table of HLL_4's exceptions, by lg_k.
 LG_EXCEPTIONS = np.array([0, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12, 13], np.int64)
 
 
@@ -48,7 +48,7 @@ def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):
 
 @lean
 def sizes(store, out):
-    """Bytes of each sketch's HLL_8 updatable image."""
+    """Compute the size in bytes of each sketch's HLL_8 updatable image."""
     for g in range(len(out)):
         form = store.sketches[g].form
         if form == DENSE:
@@ -61,7 +61,8 @@ def sizes(store, out):
 
 @inner
 def _write_registers_head(store, g, out, at, flags, mode):
-    """The 40 bytes before the registers, without the least register, its count and that of exceptions."""
+    """Write the 40 bytes before the registers, except the least register, its count and the exceptions'
+    count."""
     sums = store.sums[row_of(store, g)]
     hip = sums.hip
     if sums.flags & OUT_OF_ORDER:
@@ -77,7 +78,7 @@ def _write_registers_head(store, g, out, at, flags, mode):
 
 @lean
 def write_images(store, offsets, out):
-    """Write each sketch's HLL_8 updatable image, sketch g from offsets[g] on."""
+    """Write each sketch's HLL_8 updatable image, sketch g's from offsets[g] on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
         form = store.sketches[g].form
@@ -99,7 +100,7 @@ def write_images(store, offsets, out):
 
 @inner
 def _write_coupons(store, g, out, at, mode):
-    """A list or set as an updatable image."""
+    """Write a list or set as an updatable image."""
     form = store.sketches[g].form
     count = store.sketches[g].coupons
     if form <= LIST:
@@ -122,7 +123,7 @@ def _write_coupons(store, g, out, at, mode):
 
 @kernel
 def write_compact_coupons(store, g, mode):
-    """A list or set as a compact image: its coupons in the order of their table."""
+    """Write a list or set as a compact image: its coupons in the order of their table."""
     form = store.sketches[g].form
     count = np.int64(store.sketches[g].coupons)
     head = 8 if form <= LIST else 12
@@ -144,7 +145,7 @@ def write_compact_coupons(store, g, mode):
 
 @inner
 def _exception_place(table, lg, lg_k, slot):
-    """Where an exception belongs in the table of 2^lg places; it is not in it yet."""
+    """Return the place of a new exception in the table of 2^lg places."""
     mask = (np.int64(1) << lg) - 1
     probe = slot & mask
     while table[probe]:
@@ -154,7 +155,8 @@ def _exception_place(table, lg, lg_k, slot):
 
 @kernel
 def write_hll4(store, g):
-    """Registers as an HLL_4 compact image, the exceptions in the order of the reference's hash table."""
+    """Write registers as an HLL_4 compact image, with exceptions in the order of the reference's hash
+    table."""
     sums = store.sums[row_of(store, g)]
     lg_k = np.int64(store.sketches[g].lg_k)
     k = np.int64(1) << lg_k

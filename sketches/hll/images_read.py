@@ -1,7 +1,7 @@
-"""HLL images of Apache DataSketches, read: every form and every type, checked before anything is believed.
+"""Read HLL images of Apache DataSketches in every form and type, and validate everything first.
 
-Lengths, counts, the places in hash tables, and the sums of the registers against those stored: bytes that
-were cut short or flipped are found here. The layout is drawn in `images`.
+It checks lengths, counts, places in hash tables, and the sums of the registers against the stored sums, which
+detects truncated or flipped bytes. `images` shows the layout.
 
 Source: datasketches-java 6.2.0 `hll.HllUtil.checkPreamble`, `hll.Hll4Array`, `hll.Hll6Array`.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner
-from ..core.words import load32, load64
+from ..core.compilation.jit import inner
+from ..core.hashing.words import load32, load64
 from .coupon_tables import place_of
 from .images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
 from .registers import greatest, power_sums
@@ -31,14 +31,14 @@ REASONS = {
     11: "the HLL_4 exceptions don't fit the registers",
     12: "the HIP estimate is impossible for these registers",
 }
-"""What a status above zero means."""
+"""The meaning of a status above zero."""
 
 LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
 
 
 @inner
 def check_preamble(data, start, end):
-    """0, or a key of `REASONS`: why this is not an HLL image."""
+    """Return 0, or a key of `REASONS` if this is not an HLL image."""
     if end - start < 8:
         return 1
     if data[start + 1] != 1 or data[start + 2] != 7:
@@ -63,9 +63,9 @@ def check_preamble(data, start, end):
 
 @inner
 def _read_table(data, first, count, lg, out, coupons):
-    """Unpack a table of 2^lg places into `out`, and its coupons, in their order, into `coupons`; a status.
+    """Unpack a table of 2^lg places into `out` and its coupons, in order, into `coupons`; return a status.
 
-    About every other place is empty, which no branch could foretell: so the coupons are first gathered.
+    About every other place is empty, and a branch would be mispredicted, so the coupons are gathered first.
     """
     table = out[: np.int64(1) << lg]
     for i in range(len(table)):
@@ -87,7 +87,7 @@ def _read_table(data, first, count, lg, out, coupons):
 
 @inner
 def take_coupons(data, start, end, out, spare):
-    """The (count, lg) and the coupons that `read_coupons` gives of a list or set, once it has checked it."""
+    """Unpack a list or set that `read_coupons` has checked; return its (count, lg)."""
     if data[start + 7] & 3 == LIST_FORM:
         count = np.int64(data[start + 6])
         first = start + 8
@@ -110,9 +110,9 @@ def take_coupons(data, start, end, out, spare):
 
 @inner
 def read_coupons(data, start, end, out, spare):
-    """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order).
+    """Unpack a list or set; return (status, count, lg of the table in `out`, or 0 for a list of coupons).
 
-    Of a table, `spare` gets the coupons in the order of their places.
+    For a table, `spare` gets the coupons in the order of their places.
     """
     compact = data[start + 5] & COMPACT
     if data[start + 7] & 3 == LIST_FORM:
@@ -127,7 +127,7 @@ def read_coupons(data, start, end, out, spare):
         lg = np.int64(data[start + 4])
         first = start + 12
         largest = np.int64(data[start + 3]) - 3
-        if compact:  # early writers left lg_arr out
+        if compact:  # early writers omitted lg_arr
             lg = np.int64(FIRST_SET)
             while 4 * count > 3 * (np.int64(1) << lg):
                 lg += 1
@@ -154,7 +154,7 @@ def read_coupons(data, start, end, out, spare):
                 if out[i] == out[j]:
                     return 8, count, lg
         return 0, count, np.int64(0)
-    spare[: np.int64(1) << lg] = 0  # try them in a table, where no two may meet
+    spare[: np.int64(1) << lg] = 0  # insert them in a table to find duplicates
     for i in range(count):
         place = place_of(spare, 0, lg, out[i])
         if place >= 0:
@@ -163,7 +163,7 @@ def read_coupons(data, start, end, out, spare):
     return 0, count, np.int64(0)
 
 
-# Simple loops, one thing each, over slices: these vectorise, and reading an image is mostly such loops.
+# Simple loops over slices, with one task each, vectorise; reading an image consists mostly of such loops.
 
 
 @inner
@@ -213,7 +213,7 @@ def _unpack_hll4(data, start, end, out):
         value = np.uint8(pair >> np.uint32(26))
         if slot >= k or out[slot] != token or value < token:
             return 11
-        out[slot] = value | np.uint8(128)  # marked, so that no other exception takes the same register
+        out[slot] = value | np.uint8(128)  # marked, so that a second exception for this register is found
         n_exceptions += 1
     if n_exceptions != exceptions:
         return 11
@@ -225,7 +225,7 @@ def _unpack_hll4(data, start, end, out):
 
 @inner
 def _unpack(data, start, end, out):
-    """Unpack and check an image of HLL_4 or HLL_6 into `out`, 2^lg_k places; a status."""
+    """Unpack and check an image of HLL_4 or HLL_6 into `out`, 2^lg_k places; return a status."""
     k = len(out)
     flags = data[start + 5]
     if data[start + 7] >> 2 == 1:
@@ -245,7 +245,7 @@ def _unpack(data, start, end, out):
 
 @inner
 def take_registers(data, start, end, out):
-    """Unpack an image of HLL_4 or HLL_6 into `out`, 2^lg_k places, once `check_registers` has checked it."""
+    """Unpack an image of HLL_4 or HLL_6 that `check_registers` has checked into `out`, 2^lg_k places."""
     if data[start + 7] >> 2 == 1:
         _unpack_hll6(data, start + 40, out)
         return
@@ -258,9 +258,9 @@ def take_registers(data, start, end, out):
 
 @inner
 def check_registers(data, start, end, out, sums):
-    """Check an image in HLL form, by unpacking it into `out`, 2^lg_k places, but if it is HLL_8; a status.
+    """Check an image with registers and return a status; unless it is HLL_8, it is unpacked into `out`.
 
-    `sums`, one of `store.SUMS`, gets those of the registers.
+    `out` has 2^lg_k places; `sums`, a `store.SUMS`, gets the sums of the registers.
     """
     if data[start + 7] >> 2 == 2:
         if end - start != 40 + len(out):
@@ -287,13 +287,13 @@ def _check_sums(data, start, out, sums):
     off = abs(stored_low + stored_high - (low + high))
     if flags & FULL_SIZE_FLAG == 0 and not off <= 1e-12 * (low + high):
         return 10
-    if kind == 2 and flags & FULL_SIZE_FLAG == 0:  # kept as stored: the image comes back byte for byte
+    if kind == 2 and flags & FULL_SIZE_FLAG == 0:  # keep the stored sums, so that the image round-trips
         sums.low, sums.high = stored_low, stored_high
     if flags & OUT_OF_ORDER_FLAG:
         sums.hip = 0.0
     else:
-        # HIP grew by one or more with each register first raised, at least k − (low + high) of them, and it
-        # hugs the raw estimate.
+        # HIP grew by at least one with each register first raised, at least k − (low + high) in all, and is
+        # close to the raw estimate.
         seen = k - (low + high)
         if not (hip >= seen * (1 - 1e-9) and hip <= 16.0 * k * (k / (low + high))):
             return 12

@@ -1,28 +1,30 @@
-"""How large the estimate of a union of HLL sketches can be, known without merging them.
+"""Upper limits of the estimate of a union of HLL sketches, without merging them.
 
-A register of a union is the highest of its parts, so what a union's registers lack of Σ 2^−v = k is at most
-the sum of what its parts' lack, and it has at most as many registers above zero as they have together. Both
-estimators from registers give no more for less. HIP adds k / Σ 2^−v for each coupon that raises a register,
-which is at most the last such step for each coupon there is; coupons alone give what their number gives.
+A register of a union is the maximum of its parts' registers. So the deficit of a union's Σ 2^−v from k is at
+most the sum of its parts' deficits, and it has at most as many nonzero registers as its parts together. Both
+estimators from registers are monotone in these. HIP adds k / Σ 2^−v for each coupon that raises a register,
+which is at most the last such step times the number of coupons; coupons alone give an estimate by their
+number.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.compilation.jit import lean
 from .coupons import value_of
 from .estimate import composite_limits, composite_table, coupon_estimates
 from .registers import inverse_power
 from .store import DENSE, EMPTY, OUT_OF_ORDER, Store
 
 _ROUNDING = 1 + 1e-9
-"""More than sums and estimators lose in rounding."""
+"""A factor larger than the rounding errors of sums and estimators."""
 
 
 @lean
 def _raised(store, out):
-    """What the coupons of each sketch take off the sum of inverse powers, where no two share a register."""
+    """Compute by how much each sketch's coupons reduce the sum of inverse powers if no two share a
+    register."""
     for g in range(len(out)):
         form = store.sketches[g].form
         out[g] = 0.0
@@ -35,9 +37,9 @@ def _raised(store, out):
 
 
 def shares(store: Store, n: int, lg_k: int) -> dict[str, np.ndarray]:
-    """Of each of the first `n` sketches what it adds to a union at most: `limits` takes sums of these.
+    """Return upper limits of the first `n` sketches' contributions to a union, to be summed for `limits`.
 
-    Of a sketch with other than 2^lg_k registers nothing is known.
+    For a sketch with a number of registers other than 2^lg_k, nothing is known.
     """
     sketches = store.sketches[:n]
     coupons = sketches["coupons"].astype(np.float64)
@@ -54,7 +56,7 @@ def shares(store: Store, n: int, lg_k: int) -> dict[str, np.ndarray]:
 
 
 def limits(sums: dict[str, np.ndarray], lg_k: int) -> np.ndarray:
-    """The most that unions can answer whose parts' `shares` add up to these; infinite if it isn't known."""
+    """Return upper limits of unions' estimates from their parts' summed `shares`; infinite if unknown."""
     k = float(1 << lg_k)
     coupons, hip = sums["coupons"], sums["hip"]
     left = k - sums["raised"] * _ROUNDING
@@ -63,7 +65,7 @@ def limits(sums: dict[str, np.ndarray], lg_k: int) -> np.ndarray:
     zeros = np.maximum(k - np.ceil(sums["taken"][known]), 0.0)
     composite = np.empty(len(zeros))
     composite_limits(lg_k, left[known], zeros, composite_table(), composite)
-    # A table of coupons has at most 2^18 places; its estimate is above their number by the more the more.
+    # A table of coupons has at most 2^18 places, and its estimate exceeds their number most for a full table.
     most = np.minimum(coupons[known], 2.0**18)
     in_order = (coupons[known] + coupon_estimates(most) - most) * (k / left[known]) + hip[known]
     bounds[known] = np.maximum(composite, in_order) * _ROUNDING

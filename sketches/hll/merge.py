@@ -1,8 +1,8 @@
-"""The union of HLL sketches: serialised ones folded into a store, with the reference's outcome.
+"""Merge serialised HLL sketches into a store, with the same result as the reference.
 
-Coupons are counted one by one; registers meeting registers become their maximum, out of order; registers
-meeting coupons take the coupons in and stay in order. The result has the smaller lg_k of the two; an empty
-sketch folded in changes nothing. The sums of merged registers are rebuilt once, after the last fold
+Coupons are counted one by one; registers merged with registers become their maximum, out of order; registers
+merged with coupons count the coupons and stay in order. The result has the smaller lg_k of the two; merging
+an empty sketch changes nothing. The sums of merged registers are rebuilt once, after the last merge
 (`rebuild_stale`).
 
 Source: datasketches-java 6.2.0 `hll.Union`.
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import prefetch_image
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import prefetch_image
+from ..core.hashing.words import load32
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load32
 from .coupon_tables import add_coupon, add_to_table, clear, set_table
 from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
 from .images_read import (
@@ -41,11 +41,11 @@ from .registers import (
 from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, OUT_OF_ORDER, STALE, has_room, row_of, span_of
 
 FULL = -2
-"""Gathered coupons are to be counted before there is room for more."""
+"""The gathered coupons must be counted before there is room for more."""
 
 
 class Scratch(NamedTuple):
-    """Space to unpack one image into, registers or coupons, and spare space for as many coupons again."""
+    """Space to unpack one image, registers or coupons, and spare space for as many coupons."""
 
     registers: np.ndarray
     coupons: np.ndarray
@@ -53,7 +53,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(lg_k: int) -> Scratch:
-    """Scratch for images and sketches of up to 2^lg_k registers."""
+    """Return scratch for images and sketches of up to 2^lg_k registers."""
     places = max(64, (1 << lg_k) // 8)
     return Scratch(
         np.empty(1 << lg_k, np.uint8),
@@ -64,7 +64,7 @@ def new_scratch(lg_k: int) -> Scratch:
 
 @inner
 def _spare_coupons(store, g, spare):
-    """Copy the coupons of a sketch out, in the order of their table; how many there are."""
+    """Copy a sketch's coupons to `spare`, in the order of their table; return their number."""
     n = 0
     if store.sketches[g].form != EMPTY:
         first = store.sketches[g].where
@@ -77,14 +77,15 @@ def _spare_coupons(store, g, spare):
 
 @inner
 def _fold_coupons(store, g, coupons, count, lg):
-    """Count a read list or set. False if there was no room; the same call then goes on."""
+    """Count the coupons of a list or set. Returns False if there was no room; the same call then
+    continues."""
     places = np.int64(1) << lg if lg else count
     i = np.int64(0)
-    # A coupon counted twice changes nothing, so a call that ran out of room begins the image again.
+    # Counting a coupon twice changes nothing, so after running out of room a call restarts the image.
     while i < places and store.sketches[g].form != DENSE:
         if coupons[i]:
             done = False
-            if store.sketches[g].form != EMPTY:  # nearly all are done by this, which is small
+            if store.sketches[g].form != EMPTY:  # this short path handles nearly all
                 done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
             if not done and not add_coupon(store, g, coupons[i]):
                 return False
@@ -95,14 +96,14 @@ def _fold_coupons(store, g, coupons, count, lg):
 
 @inner
 def _lower_lg_k(store, g, lg_k, spare):
-    """Fold a sketch to fewer registers; `spare` holds its coupons meanwhile."""
+    """Reduce a sketch to fewer registers; `spare` holds its coupons meanwhile."""
     if store.sketches[g].form == DENSE:
         row = row_of(store, g)
         k = np.int64(1) << lg_k
         begin, end = span_of(store, g)
         own = store.registers[begin:end]
         for i in range(k, len(own)):
-            # As k is a power of two, i mod k are the low bits that a smaller sketch would have taken.
+            # Since k is a power of two, i mod k are the low bits that a smaller sketch would have used.
             own[i & (k - 1)] = max(own[i & (k - 1)], own[i])
             own[i] = 0
         store.sums[row].low, store.sums[row].high = power_sums(own[:k], greatest(own[:k]))
@@ -119,7 +120,7 @@ def _lower_lg_k(store, g, lg_k, spare):
 
 @inner
 def _merge_registers(store, g, registers, sums, flags, least_known):
-    """Make an empty sketch of read registers, folded to its own lg_k if they are more."""
+    """Fill an empty sketch with an image's registers, folded to its own lg_k if there are more."""
     row = claim_row(store, g)
     begin, end = span_of(store, g)
     own = store.registers[begin:end]
@@ -144,13 +145,13 @@ def _merge_registers(store, g, registers, sums, flags, least_known):
 
 @inner
 def _fold_registers(store, g, registers, sums, flags, least_known, spare):
-    """Fold read registers into a sketch of as many or fewer."""
+    """Merge an image's registers into a sketch with as many or fewer."""
     if store.sketches[g].form == DENSE:
         begin, end = span_of(store, g)
         own = store.registers[begin:end]
-        # An address is the low bits of a hash and a value doesn't depend on k: register i of a larger sketch
-        # is i mod k here. A maximum has no order, so neither have merges; HIP's sum has one, and is given up
-        # (`OUT_OF_ORDER`).
+        # An address is the low bits of a hash, and a value doesn't depend on k: register i of a larger sketch
+        # is register i mod k here. A maximum doesn't depend on order, so merges don't either; HIP's sum does,
+        # and is abandoned (`OUT_OF_ORDER`).
         for part in range(0, len(registers), len(own)):
             theirs = registers[part : part + len(own)]
             for i in range(len(own)):
@@ -177,7 +178,7 @@ def rebuild_stale(store, n):
         own = store.registers[begin:end]
         low, high = power_sums(own, greatest(own))
         if high > 0.0:
-            # For registers above 31 the reference takes the 1 of a zero register off kxq1, not kxq0.
+            # For registers above 31 the reference subtracts the 1 of a zero register from kxq1, not kxq0.
             high = 0.0
             for v in own:
                 if v > 31:
@@ -192,10 +193,10 @@ def rebuild_stale(store, n):
 
 @lean
 def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start, end):
-    """The first image from `start` to `end` at fault, and a key of `images_read.REASONS`; or `end` and 0.
+    """Return the first invalid image in `start` … `end` and a key of `images_read.REASONS`; or `end` and 0.
 
-    ``sums[i]`` gets those of the registers of image i, ``data[offsets[i]:offsets[i + 1]]``, if it has any.
-    ``one_by_one[g]`` is set for a group g whose images must be folded in one after the other: registers, and
+    ``sums[i]`` gets the sums of the registers of image i, ``data[offsets[i]:offsets[i + 1]]``, if it has any.
+    ``one_by_one[g]`` is set for a group g whose images must be merged one after the other: registers, and
     coupons that lower its lg_k. Calls for other images may run at the same time.
     """
     for i in range(start, end):
@@ -221,10 +222,10 @@ def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start,
 
 @lean
 def check_runs(groups, offsets, data, scratch, sums, starts, folded, start, end):
-    """What `check_images` gives of images of registers, of one lg_k, which are folded as they are checked.
+    """Like `check_images`, for images of registers of one lg_k, which are merged while they are checked.
 
-    A run of images of one group begins at the image ``starts[r]``, and ``folded[r]`` gets their registers.
-    So each image comes from memory once, which takes as long as all else.
+    A run of images of one group begins at the image ``starts[r]``, and ``folded[r]`` gets their registers. So
+    each image is read from memory only once, which takes as long as everything else.
     """
     r = np.int64(0)
     starts[0] = start
@@ -254,9 +255,9 @@ def _raise_to(own, registers):
 
 @lean
 def fold_runs(store, groups, offsets, data, scratch, sums, starts, folded, at):
-    """Fold runs of images into their groups, from run number `at` on: the first image, then the whole run.
+    """Merge runs of images into their groups, from run number `at` on: the first image, then the whole run.
 
-    Gives how far it came and why it stopped. All were seen by `check_runs`.
+    Returns how far it came and why it stopped. `check_runs` has seen all of them.
     """
     for r in range(at, len(starts)):
         i = starts[r]
@@ -271,18 +272,19 @@ def fold_runs(store, groups, offsets, data, scratch, sums, starts, folded, at):
             take_registers(data, first, last, scratch.registers)
             _fold_registers(store, groups[i], scratch.registers, sums[i : i + 1], flags, False, scratch.spare)
         if i + 1 < len(groups) and groups[i + 1] == groups[i]:
-            # It has registers by now, and those of its first image change nothing.
+            # It has registers by now, and its first image's registers change nothing.
             _fold_registers(store, groups[i], folded[r], sums[i : i + 1], flags, least_known, scratch.spare)
     return len(starts), DONE
 
 
 @lean
 def gather_coupons(store, groups, offsets, data, scratch, one_by_one, begun, out, owners, start):
-    """The coupons of checked lists and sets into `out`, in order, and the group of each into `owners`.
+    """Write the coupons of checked lists and sets to `out`, in order, and each coupon's group to `owners`.
 
-    Gives how many images are done, from `start` on, how many coupons there are, and why it stopped: `FULL` if
+    Returns how many images are done, from `start` on, the number of coupons, and why it stopped: `FULL` if
     `out` must be emptied first. ``begun[g]`` says that group g has coupons, here or in the store: a set that
-    comes before any becomes its table as it lies, which the same coupons one by one might not make.
+    comes before any coupons becomes the group's table unchanged, because the same coupons counted one by one
+    might give a different table.
     """
     n = np.int64(0)
     for i in range(start, len(groups)):
@@ -322,9 +324,9 @@ def gather_coupons(store, groups, offsets, data, scratch, one_by_one, begun, out
 
 @lean
 def fold_images(store, groups, offsets, data, scratch, sums, one_by_one, start):
-    """Fold checked image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from `start` on.
+    """Merge checked image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from `start` on.
 
-    Only into groups of `one_by_one`. Gives how far it came and why it stopped.
+    It only merges into groups of `one_by_one`. Returns how far it came and why it stopped.
     """
     for i in range(start, len(groups)):
         g = groups[i]

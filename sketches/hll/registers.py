@@ -1,4 +1,4 @@
-"""The registers of one sketch of a store: raised one by one, with the HIP estimator's sums kept up to date.
+"""Raise the registers of one sketch in a store one by one, and keep the HIP estimator's sums up to date.
 
 Source: datasketches-java 6.2.0 `hll.HllArray`, `hll.Hll8Array`.
 """
@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner
+from ..core.compilation.jit import inner
 from .coupons import value_of
 from .store import DENSE, STALE
 
 _LOW, _FEW = 19, 1 << 12
-"""Of 2^12 registers, none above 19, Σ 2^(19 − v) is below 2^32."""
+"""For 2^12 registers of at most 19, Σ 2^(19 − v) is below 2^32."""
 _INVERSE_POWERS = 0.5 ** np.arange(64)
 
 
 @inner
 def inverse_power(v):
-    """2^−v, exactly."""
+    """Return 2^−v exactly."""
     return _INVERSE_POWERS[v]
 
 
 @inner
 def greatest(registers):
-    """The highest register."""
+    """Return the highest register."""
     highest = np.uint8(0)
     for v in registers:
         highest = max(highest, v)
@@ -33,17 +33,17 @@ def greatest(registers):
 
 @inner
 def power_sums(registers, highest):
-    """Σ 2^−v over registers below 32, and over those above; `highest` is the highest."""
+    """Return Σ 2^−v over registers below 32, and over the others; `highest` is the highest register."""
     low = np.uint64(0)
     if highest <= _LOW and len(registers) <= _FEW:
-        # Nearly always: then the sum is exact in 32 bits, twice as many at a time. Numba widens whatever is
-        # not cut at once, and LLVM must see that no shift is beyond 31.
+        # The usual case: the sum is exact in 32 bits, twice as many at a time. Numba widens whatever is not
+        # truncated immediately, and LLVM must see that no shift exceeds 31.
         few = np.uint32(0)
         for v in registers:
             few = np.uint32(few + np.uint32(np.uint32(1 << _LOW) >> np.uint32(v & np.uint8(31))))
         return np.float64(few) / (1 << _LOW), 0.0
     for v in registers:
-        low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
+        low += np.uint64(1 << 31) >> np.uint64(v)  # exact and without a table look-up, so it vectorises
     high = 0.0
     if highest > 31:
         for v in registers:
@@ -54,7 +54,7 @@ def power_sums(registers, highest):
 
 @inner
 def count_least(own, sums, row):
-    """Find the least of a sketch's registers and how many hold it."""
+    """Find the least value of a sketch's registers and how many hold it."""
     lowest = np.uint8(255)
     for v in own:
         lowest = min(lowest, v)
@@ -67,15 +67,15 @@ def count_least(own, sums, row):
 
 @inner
 def raise_register(registers, sums, row, at, value):
-    """Raise register `at` of a row: first the HIP sum, then those of inverse powers, as the reference.
+    """Raise register `at` of a row: first the HIP sum, then the sums of inverse powers, as in the reference.
 
-    `row` and `at` are uint64, as signed indices would be checked for being negative. The caller has seen that
-    `value` is higher, and calls `count_least` if this says that the last of the least registers is gone.
+    `row` and `at` are uint64, because signed indices would be checked for being negative. The caller ensures
+    that `value` is higher, and calls `count_least` if the result says that no least register is left.
     """
     old = registers[at]
     registers[at] = value
-    # A new value changes the registers with probability Σ 2^−v / k: each change stands for one over that many
-    # values (HIP; Cohen 2015, Ting 2014). So the sums must still be those from before the change.
+    # A new value changes the registers with probability Σ 2^−v / k, so each change stands for the inverse of
+    # that number of values (HIP; Cohen 2015, Ting 2014). The sums must be those from before the change.
     sums[row].hip += sums[row].k / (sums[row].low + sums[row].high)
     # Two sums, so that the first is exact: up to 2^21 multiples of 2^−31, none above 1, fit 53 bits.
     if old < 32:
@@ -86,13 +86,13 @@ def raise_register(registers, sums, row, at, value):
         sums[row].low += inverse_power(value)
     else:
         sums[row].high += inverse_power(value)
-    sums[row].left -= np.int32(old == sums[row].least)  # no branch: it would go either way
+    sums[row].left -= np.int32(old == sums[row].least)  # no branch, which would be unpredictable
     return sums[row].left == 0
 
 
 @inner
 def raise_coupon(store, g, coupon):
-    """Count a coupon in a sketch that has registers."""
+    """Count a coupon in a sketch with registers."""
     k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
     first = np.uint64(store.sketches[g].where)
     at = first + (np.uint64(coupon) & (k - np.uint64(1)))
@@ -108,7 +108,7 @@ def raise_coupon(store, g, coupon):
 
 @inner
 def raise_coupons(store, g, coupons):
-    """Count coupons in a sketch that has registers; zeros among them count nothing."""
+    """Count coupons in a sketch with registers; zeros are ignored."""
     if not len(coupons):
         return
     k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
@@ -128,7 +128,7 @@ def raise_coupons(store, g, coupons):
 
 @inner
 def claim_row(store, g):
-    """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
+    """Give a sketch an array of zero registers; return the row. The caller ensures that there is room."""
     row = store.rows[0].used
     store.rows[0].used = row + 1
     k = np.int64(1) << store.sketches[g].lg_k

@@ -1,4 +1,4 @@
-"""HyperLogLog: how many distinct values, in 4 KB and ±1.6 %, in DataSketches' and Spark's bytes."""
+"""HyperLogLog: the number of distinct values in 4 KB to ±1.6 %, in DataSketches' and Spark's bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..core.distinct_counter import DistinctCounter
-from ..core.image_columns import one_image
-from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
+from ..core.values.image_columns import one_image
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from .coupons import coupon_chunks
 from .groups import HLLGroups
 from .images import write_compact_coupons, write_hll4
@@ -25,7 +25,7 @@ class HLL(DistinctCounter):
     most. These are single standard deviations: `bounds` contains the true count with 68.3, 95.4 or 99.7 %
     confidence at 1, 2 or 3 of them. Duplicates and nulls change nothing, nor do empty strings, as in
     DataSketches: to count '', replace it with a string of your own. All values are of one kind: whole
-    numbers, floats, strings or times (`core.item_kinds`).
+    numbers, floats, strings or times (`core.values.item_kinds`).
 
     A merged sketch has the smaller lg_k of the two, ignoring that of an empty sketch. Registers are the same
     in every order of merging, and ``a | b`` has the same bytes as ``b | a``. Raises `SketchError` for an lg_k
@@ -60,7 +60,7 @@ class HLL(DistinctCounter):
         return self
 
     def _least(self) -> int:
-        """What every register holds."""
+        """Return the least register value."""
         store = self._one._store
         if store.sketches["form"][0] != DENSE:
             return 0
@@ -110,7 +110,7 @@ class HLL(DistinctCounter):
         """The union, the same to the byte either way round."""
         if not isinstance(other, type(self)):
             return NotImplemented
-        # The HIP estimator sums up in the order values come: the fuller of the two takes the other in.
+        # The HIP estimator depends on the order of values, so the fuller sketch absorbs the other.
         first, second = sorted((self, other), key=HLL._fullness)
         return second.copy().merge(first)
 
@@ -118,7 +118,7 @@ class HLL(DistinctCounter):
         return bool(self._one._store.sketches["form"][0] == EMPTY)
 
     def _fullness(self) -> tuple[int, int, int, bytes]:
-        """Registers above coupons, many coupons above few."""
+        """Return a sort key: registers above coupons, many coupons above few."""
         mine = self._one._store.sketches[0]
         return int(mine["form"]), int(mine["coupons"]), int(mine["lg_k"]), self.to_bytes()
 

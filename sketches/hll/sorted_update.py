@@ -1,9 +1,9 @@
-"""Coupons in the order of their groups, counted group by group: for one sketch, or many rows a group.
+"""Count coupons sorted by group, one group after another: for one sketch, or for many rows per group.
 
-A thousand sketches' registers are larger than the caches near the processor, so a row that looks up its own
-waits. Moving a row's 32-bit coupon to its group's others costs less (`group_order`), and a group's registers
-are then fetched once for all of them, while the group before is being counted. Each group's coupons keep
-their order, as its HIP estimator needs: the result is that of counting row by row, to the byte.
+The registers of a thousand sketches exceed the caches near the processor, so a row that looks up its register
+waits for memory. Sorting the 32-bit coupons by group costs less (`group_order`), and a group's registers are
+then fetched once for all its coupons, while the previous group is being counted. Each group's coupons keep
+their order, which its HIP estimator needs: the result is byte for byte that of counting row by row.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bits import prefetch
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import prefetch
 from ..core.resume import DONE, NO_ROOM
 from .coupon_tables import add_coupon, add_to_table
 from .coupons import value_of
@@ -21,19 +21,19 @@ from .registers import count_least, inverse_power
 from .store import DENSE, EMPTY, row_of, span_of
 
 ORDERED = 1 << 18
-"""Coupons brought together at a time: they and what says whose they are stay in the second-level cache."""
+"""Coupons sorted at a time: they and their group numbers stay in the second-level cache."""
 _BLOCK = 256
 _LINE = 64
 
 
 def new_candidates() -> np.ndarray:
-    """Scratch for one call: coupons that may change something."""
+    """Return scratch for one call: coupons that may change something."""
     return np.empty(_BLOCK, np.uint32)
 
 
 @inner
 def _fetch(store, g):
-    """Have a group's registers fetched, if it has any."""
+    """Prefetch a group's registers, if it has any."""
     if store.sketches[g].form == DENSE:
         first = np.uint64(store.sketches[g].where)
         for line in range(0, np.int64(1) << store.sketches[g].lg_k, _LINE):
@@ -42,13 +42,13 @@ def _fetch(store, g):
 
 @inner
 def _count_in_table(store, g, coupons):
-    """Count coupons until the group has registers or there is no room; how many are counted."""
+    """Count coupons until the group has registers or there is no room; return how many were counted."""
     for i in range(len(coupons)):
         if store.sketches[g].form == DENSE:
             return i
         if coupons[i] == 0:
             continue
-        if store.sketches[g].form != EMPTY:  # nearly always enough, and short enough to be inlined
+        if store.sketches[g].form != EMPTY:  # the usual case, and short enough to be inlined
             done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
             if done:
                 continue
@@ -59,24 +59,25 @@ def _count_in_table(store, g, coupons):
 
 @inner
 def _count_in_registers(registers, sums, row, coupons, candidates):
-    """Count coupons in one sketch's registers, its sums kept at hand: `raise_register` for many at once."""
+    """Count coupons in one sketch's registers, with its sums in local variables: a batched
+    `raise_register`."""
     mask = np.uint32(len(registers) - 1)
     hip, low, high, k = sums[row].hip, sums[row].low, sums[row].high, sums[row].k
     least, left = sums[row].least, sums[row].left
     for first in range(0, len(coupons), _BLOCK):
         n = np.int64(0)
-        for coupon in coupons[first : first + _BLOCK]:  # most change nothing, or half: no branch foresees it
+        for coupon in coupons[first : first + _BLOCK]:  # a branch would be mispredicted
             candidates[n] = coupon
             n += np.int64(registers[np.uint64(coupon & mask)] < value_of(coupon))
         for coupon in candidates[:n]:
             at, value = np.uint64(coupon & mask), value_of(coupon)
             old = registers[at]
-            # An earlier candidate of the block may have raised it since.
+            # An earlier candidate of the block may have raised it meanwhile.
             if value <= old:
                 continue
             registers[at] = value
             hip += k / (low + high)
-            if value < 32:  # all terms are multiples of 2^−31: one addition is as exact as two
+            if value < 32:  # all terms are multiples of 2^−31, so one addition is as exact as two
                 low += inverse_power(value) - inverse_power(old)
             else:
                 high += inverse_power(value)
@@ -94,13 +95,13 @@ def _count_in_registers(registers, sums, row, coupons, candidates):
 
 @lean
 def update_ordered(store, ends, coupons, candidates, at):
-    """Count coupons ordered by group from number `at` on: those of group g end at ``ends[g]``.
+    """Count coupons sorted by group, from number `at` on; those of group g end at ``ends[g]``.
 
-    Gives how far it came, and why it stopped.
+    Returns how far it came, and why it stopped.
     """
     begin: Any = np.int64(0)
     for g in range(len(ends)):
-        # Groups that end before `at` were counted by the call that was interrupted.
+        # The interrupted call has counted the groups that end before `at`.
         begin = max(begin, at)
         if g + 1 < len(ends):
             _fetch(store, g + 1)

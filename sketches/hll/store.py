@@ -1,12 +1,12 @@
 """Many HLL sketches in a few arrays: coupons in a shared arena while small, then registers.
 
 A sketch starts as a list of up to 7 coupons, becomes an open-addressing set of 32, 64 … 2^(lg_k − 3) places,
-and past three quarters of the largest, an array of 2^lg_k registers with the HIP estimator's sums (below
-lg_k 8 the eighth coupon leads straight to registers). Tables are laid out and probed exactly as the reference
-does, since its images hold them as they are.
+and beyond three quarters of the largest set an array of 2^lg_k registers with the HIP estimator's sums (below
+lg_k 8, the eighth coupon leads directly to registers). Tables are laid out and probed exactly as in the
+reference, because its images contain them unchanged.
 
-Kernels that find too little room stop before they change anything and say so; Python enlarges the arrays
-(`with_room`), and the same call goes on (`resume`).
+A kernel that finds too little room stops before it changes anything and reports this; Python enlarges the
+arrays (`with_room`), and the same call continues (`resume`).
 
 Source: datasketches-java 6.2.0 `hll.CouponList`, `hll.CouponHashSet`, `hll.HllArray`, `hll.Hll8Array`.
 """
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import new_extent, packed
-from ..core.group_numbers import grown
-from ..core.jit import inner
+from ..core.compilation.jit import inner
+from ..core.groups.arena import new_extent, packed
+from ..core.groups.group_numbers import grown
 
 EMPTY = np.uint8(0)
 LIST = np.uint8(3)
@@ -29,20 +29,20 @@ DENSE = np.uint8(255)
 SKETCH = np.dtype(
     [("where", np.int64), ("coupons", np.uint32), ("form", np.uint8), ("lg_k", np.uint8)], align=True
 )
-"""What there is of each sketch, in 16 bytes, so that looking a group up costs one cache line.
+"""The fields of each sketch, in 16 bytes, so that looking up a group costs one cache line.
 
-`form` is EMPTY, DENSE or the lg of the coupon table's places (LIST: a list), `coupons` how many are in it,
+`form` is EMPTY, DENSE or the lg of the coupon table's places (LIST: a list), `coupons` the number in it,
 `where` the first word of the table in `Store.words`, or the first register in `Store.registers`.
 """
 
 OUT_OF_ORDER = np.uint32(1)
-"""The HIP sum means nothing any more; the composite estimator answers."""
+"""The HIP sum is no longer valid; the composite estimator is used."""
 LEAST_KNOWN = np.uint32(2)
-"""The image has the least register, not only the count of zeros (as the reference does after a union)."""
+"""The image stores the least register, not only the count of zeros (as the reference does after a union)."""
 STALE = np.uint32(4)
-"""Registers were merged and the sums are not rebuilt yet."""
+"""Registers were merged, and the sums are not rebuilt yet."""
 FROM_ZERO = np.uint32(8)
-"""The HIP sum began with registers, not with coupons, as C++ makes a sketch on request."""
+"""The HIP sum began with registers and not with coupons, which is an option in C++."""
 
 SUMS = np.dtype(
     [
@@ -56,19 +56,19 @@ SUMS = np.dtype(
     ],
     align=True,
 )
-"""What is known of a sketch's registers: the HIP sum, the sums of 2^−register over those below 32 and above
-(the reference's kxq0 and kxq1), how many there are; the least register and how many hold it; flags."""
+"""The state of a sketch's registers: the HIP sum, the sums of 2^−register over those below 32 and above
+(the reference's kxq0 and kxq1), their number, the least register and how many hold it, and flags."""
 
 ROWS = np.dtype([("lg_stride", np.int64), ("used", np.int64)])
-"""The lg of the registers that each row of `sums` has room for, and how many rows are used."""
+"""The lg of the number of registers that each row of `sums` has room for, and the number of rows used."""
 
 
 class Store(NamedTuple):
-    """The arrays; a kernel's one argument.
+    """The arrays, passed to kernels as one argument.
 
-    `words` is an arena of coupon tables, of `extent`. Row r of `sums` goes with `registers` from
-    ``r << rows[0].lg_stride`` on. Row 0 belongs to no sketch and stays zero: those that have only coupons are
-    looked up there, like any other and without a branch.
+    `words` is an arena of coupon tables with `extent`. Row r of `sums` belongs to the `registers` from
+    ``r << rows[0].lg_stride`` on. Row 0 belongs to no sketch and stays zero: sketches with only coupons are
+    looked up there, so that the look-up needs no branch.
     """
 
     sketches: np.ndarray
@@ -80,7 +80,7 @@ class Store(NamedTuple):
 
 
 def new_store(n: int, lg_k: int) -> Store:
-    """`n` empty sketches."""
+    """Return a store of `n` empty sketches."""
     sketches = np.zeros(n, SKETCH)
     sketches["lg_k"] = lg_k
     return Store(
@@ -94,16 +94,16 @@ def new_store(n: int, lg_k: int) -> Store:
 
 
 def with_sketches(store: Store, n: int, lg_k: int) -> Store:
-    """The same store with `n` sketches, the new ones empty."""
+    """Return the store grown to `n` sketches; the new ones are empty."""
     sketches = grown(store.sketches, n)
     sketches["lg_k"][len(store.sketches) :] = lg_k
     return store._replace(sketches=sketches)
 
 
 def with_room(store: Store, words: int = 0, rows: int = 0) -> Store:
-    """The same store with room for any one step: coupon tables of every size, one row of registers.
+    """Return the store with room for any single step: coupon tables of every size, one row of registers.
 
-    Where more is known to come, `words` and `rows` say how many of each, so that few steps need more room.
+    If more is expected, `words` and `rows` say how many of each, so that few steps need more room.
     """
     k = 1 << int(store.rows["lg_stride"][0])
     if int(store.extent["used"][0]) + _step(k) > len(store.words):
@@ -117,32 +117,32 @@ def with_room(store: Store, words: int = 0, rows: int = 0) -> Store:
     used = int(store.rows["used"][0])
     if used == len(store.sums):
         room = used + max(used, rows)
-        registers = np.zeros(room * k, np.uint8)  # pages not yet used cost no memory
+        registers = np.zeros(room * k, np.uint8)  # unused pages cost no memory
         registers[: used * k] = store.registers
         store = store._replace(registers=registers, sums=grown(store.sums, room))
     return store
 
 
 def _step(k: int) -> int:
-    """Words that any one step may take: a list and sets of every size."""
+    """Return the words that any single step may need: a list and sets of every size."""
     return max(64, k // 4)
 
 
 @inner
 def has_room(store):
-    """Whether any one step would find room, as `with_room` leaves it."""
+    """Whether there is room for any single step, as after `with_room`."""
     needed = store.extent[0].used + max(64, (np.int64(1) << store.rows[0].lg_stride) // 4)
     return needed <= len(store.words) and store.rows[0].used < len(store.sums)
 
 
 @inner
 def row_of(store, g):
-    """The row of `sums` of a sketch that has registers."""
+    """Return the row of `sums` of a sketch with registers."""
     return store.sketches[g].where >> store.rows[0].lg_stride
 
 
 @inner
 def span_of(store, g):
-    """Where the registers of a sketch that has some begin and end."""
+    """Return the begin and end of a sketch's registers."""
     first = store.sketches[g].where
     return first, first + (np.int64(1) << store.sketches[g].lg_k)

@@ -1,9 +1,9 @@
-"""Coupons to many HLL sketches at once: a block's groups are looked up together, then changed one by one.
+"""Count coupons in many HLL sketches: a block's groups are looked up together, then changed one by one.
 
-What makes this slow is not arithmetic but waiting for memory, a cache line a row and more. So a block's
-registers are all loaded first, in a loop without branches whose loads overlap; the rows that can't change
-anything, sooner or later nearly all, are dropped; and the coupon tables of groups that have no registers yet
-are fetched ahead of the loop that changes them.
+The bottleneck is not arithmetic but memory latency, at least one cache line per row. So all registers of a
+block are loaded first, in a loop without branches whose loads overlap; rows that can't change anything, which
+in time are nearly all, are dropped; and the coupon tables of groups without registers are prefetched before
+the loop that changes them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import prefetch
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import prefetch
 from ..core.resume import DONE, NO_ROOM
 from .coupon_tables import add_coupon, add_to_table
 from .coupons import value_of
@@ -21,15 +21,15 @@ from .registers import count_least, raise_coupon, raise_register
 from .store import DENSE, EMPTY
 
 BLOCK = 512
-"""Rows looked up together; all that is known of them fits the first-level cache."""
+"""Rows looked up together; all their data fits the first-level cache."""
 
 NO_GROUP = 1
-"""Why the kernel stopped: a block holds the number of a group that isn't there, and nothing of it counts."""
+"""Why the kernel stopped: a block has an unknown group number, and none of its rows were counted."""
 
 
 class UpdateScratch(NamedTuple):
-    """What a block's rows are worked out in: where their registers are, whether they may change them, and
-    which may."""
+    """Scratch for a block's rows: where their registers are, whether they may change them, and which rows
+    may."""
 
     places: np.ndarray
     flags: np.ndarray
@@ -37,16 +37,16 @@ class UpdateScratch(NamedTuple):
 
 
 def new_update_scratch() -> UpdateScratch:
-    """Scratch for one call."""
+    """Return scratch for one call."""
     return UpdateScratch(np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
 
 
 @inner
 def _look_up(store, n, groups, coupons, scratch):
-    """Where each row's register is, and whether the coupon's value is higher than what it holds.
+    """Find each row's register, and whether the coupon's value exceeds the register.
 
     A row whose group still has coupons finds a register of row 0, which belongs to no sketch and is zero.
-    False if a group number is not one of `n`; nothing was read outside then.
+    Returns False if a group number is not below `n`, without having read outside the arrays.
     """
     sketches = store.sketches
     outside = False
@@ -54,20 +54,20 @@ def _look_up(store, n, groups, coupons, scratch):
         g = np.uint64(groups[i])
         inside = g < np.uint64(n)
         outside |= not inside
-        # A number outside looks at group 0 instead: no branch, and nothing is read outside the arrays.
+        # An invalid number reads group 0 instead: this needs no branch and never reads outside the arrays.
         sketch = sketches[g if inside else np.uint64(0)]
         mask = (np.uint64(1) << np.uint64(sketch.lg_k)) - np.uint64(1)
         first = np.uint64(sketch.where) if sketch.form == DENSE else np.uint64(0)
         scratch.places[i] = first + (np.uint64(coupons[i]) & mask)
         scratch.flags[i] = store.registers[scratch.places[i]]
-    for i in range(len(groups)):  # apart, so that it is done in vectors
+    for i in range(len(groups)):  # a separate loop, so that it vectorises
         scratch.flags[i] = scratch.flags[i] < value_of(coupons[i])
     return not outside
 
 
 @inner
 def _gather(flags, rows, out):
-    """The places of the ones among the first so many, without a branch; how many there are."""
+    """Write the indexes of the ones among the first `rows` flags, without a branch; return their number."""
     n = np.int64(0)
     for i in range(rows):
         out[n] = i
@@ -77,7 +77,7 @@ def _gather(flags, rows, out):
 
 @inner
 def _fetch_tables(store, groups, coupons, candidates, places):
-    """Have the cache lines of coupon tables fetched, those of rows that found a register of row 0."""
+    """Prefetch the cache lines of the coupon tables of rows that found a register of row 0."""
     k = np.uint64(1) << np.uint64(store.rows[0].lg_stride)
     for place in candidates:
         i = np.uint64(place)
@@ -89,27 +89,27 @@ def _fetch_tables(store, groups, coupons, candidates, places):
 
 @inner
 def _count(store, groups, coupons, candidates, places):
-    """Count the candidates, in order; the number of the first that found no room, or −1."""
+    """Count the candidates in order; return the first that found no room, or −1."""
     registers, sums = store.registers, store.sums
     lg_stride = np.uint64(store.rows[0].lg_stride)
-    # In stream order: the HIP sum depends on it, and a call that ran out of room goes on from this row.
+    # In stream order, because the HIP sum depends on it, and a call without room continues from this row.
     for place in candidates:
         i = np.uint64(place)
         at = places[i]
-        # Row 0 belongs to no sketch: a place in it means that the group had coupons at the look-up.
+        # Row 0 belongs to no sketch: an index in it means that the group had coupons at the look-up.
         row = at >> lg_stride
         if row:
             value = value_of(coupons[i])
-            # Compared once more: an earlier row of the block may have raised it since.
+            # Compare again: an earlier row of the block may have raised it meanwhile.
             if value > registers[at] and raise_register(registers, sums, row, at, value):
                 first = row << lg_stride
                 count_least(registers[first : first + np.uint64(sums[row].k)], sums, row)
             continue
         g = groups[i]
-        if store.sketches[g].form == DENSE:  # since an earlier row of this block
+        if store.sketches[g].form == DENSE:  # changed by an earlier row of this block
             raise_coupon(store, g, coupons[i])
             continue
-        if store.sketches[g].form != EMPTY:  # nearly always enough, and short enough to be inlined
+        if store.sketches[g].form != EMPTY:  # the usual case, and short enough to be inlined
             done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
             if done:
                 continue
@@ -122,7 +122,7 @@ def _count(store, groups, coupons, candidates, places):
 def update_groups(store, n, groups, coupons, scratch, at):
     """Count each coupon in its group (there are `n` groups), from number `at` on.
 
-    Gives how far it came, and why it stopped.
+    Returns how far it came, and why it stopped.
     """
     for first in range(at, len(coupons), BLOCK):
         some, mine = coupons[first : first + BLOCK], groups[first : first + BLOCK]

@@ -1,21 +1,21 @@
-"""A block of 256 values thinned at once: what a KLL sketch of many values spends its time on.
+"""Thin a block of 256 values at once, on which a KLL sketch of many values spends its time.
 
-Small levels at the bottom of a deep sketch cost most and add least. Past its first levels a sketch therefore
-gathers 256 items of level 0 and takes them several levels up in one leap: eight columns of 32 are sorted,
-then again and again two columns are merged and every second item of the merged ones is dropped, each column
-by a coin of its own.
+The small levels at the bottom of a deep sketch cost most and contribute least. Beyond its first levels, a
+sketch therefore gathers 256 items of level 0 and moves them several levels up in one leap: it sorts eight
+columns of 32, then repeatedly merges two columns and drops every second item of the merged columns, each by
+its own coin.
 
-A rank's variance grows by 2 a block of 256 for a leap of one level, 6 for two, 14 for three and 46 for four;
-halving the levels below one by one, as the sketch else does, adds no less.
+A rank's variance grows per block of 256 by 2 for a leap of one level, 6 for two, 14 for three and 46 for
+four; halving the lower levels one by one, as the sketch does otherwise, adds no less.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner
-from ..core.sort import merge_sorted
-from ..core.sorting_network import thin_block
+from ..core.compilation.jit import inner
+from ..core.sorting.sort import merge_sorted
+from ..core.sorting.sorting_network import thin_block
 
 THINNED = 256
 """Items of a block."""
@@ -24,8 +24,8 @@ _PAIRS, _FOURS = 128, 64
 
 @inner
 def thin(block, leap, coins, out, top, scratch):
-    """Fill `out` with the 256 / 2^leap sorted items, 1 to 4 levels up, that stand for the 256 of `block`,
-    of which `top` is at least the largest.
+    """Fill `out` with the 256 / 2^leap sorted items, 1 to 4 levels up, that represent the 256 of `block`;
+    `top` is at least the largest of these.
 
     `coins` are 64 random bits (uint64); `scratch` holds 384 items.
     """

@@ -1,17 +1,17 @@
 """KLL's arrays and the kernels that make room in them.
 
-All sketches of one k and one item type lie side by side. Group g owns
-``items[start[g] : start[g] + room[g]]``; inside that region level h lies from ``levels[g, h]`` to
-``levels[g, h + 1]``, packed to the region's end, so that level 0 fills downwards into the free space. Regions
-start at 4 items, double until they hold what k allows, and move within the pool, an arena, when they grow.
+All sketches of one k and one item type are stored side by side. Group g owns
+``items[start[g] : start[g] + room[g]]``; inside that region, level h extends from ``levels[g, h]`` to
+``levels[g, h + 1]``, packed to the region's end, so that level 0 grows downwards into the free space. Regions
+start with 4 items, double until they hold what k allows, and move within the pool, an arena, when they grow.
 
-An item of level h stands for 2^(grain[g] + h) values. The grain is 0 until the sketch is deep; then the
-bottom level, whose capacity no longer shrinks, gives way to a sampler: of each 2^grain values one is drawn
-and goes into level 0. Of the values since the last draw, w = n mod 2^grain, the region's first `grain` places
-hold one drawn for each set bit of w (place j for 2^j values), so that all weights always add up to n.
+An item of level h stands for 2^(grain[g] + h) values. The grain is 0 until the sketch is deep; then a sampler
+replaces the bottom level, whose capacity no longer shrinks: one of each 2^grain values is drawn and added to
+level 0. For the w = n mod 2^grain values since the last draw, the region's first `grain` places hold one
+drawn value for each set bit of w (place j for 2^j values), so that all weights always add up to n.
 
-Level by level and coin by coin a sketch of grain 0 is that of datasketches-java's `kll` package: the coin is
-`java.util.Random`'s, so that the same seed and the same values give the same bytes.
+With grain 0, a sketch equals one of datasketches-java's `kll` package in every level and coin: the coin is
+`java.util.Random`'s, so the same seed and values give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate
 from ..core.resume import DONE, NO_ROOM
-from ..core.sort import copy, merge_apart, sort
+from ..core.sorting.sort import copy, merge_apart, sort
 from .block_thinning import THINNED, thin
 
 MORE_LEVELS = -2
 """Why a kernel stopped: `levels` needs more columns."""
 TOO_MANY, OTHER = 1, 2
-"""What ends a merge: n would leave its range; bytes that are broken or of another k."""
+"""Why a merge ends: n would leave its range; bytes are invalid or have another k."""
 
 MAX_N = 1 << 62
 _FIRST_ROOM = 4
@@ -37,8 +37,8 @@ _MASK_48 = np.uint64((1 << 48) - 1)
 
 
 class State(NamedTuple):
-    """Arrays of all groups, after the shared ones: the pool, how much of it is used, and `scratch`, which the
-    kernels use as they like (at least 2 × the largest room + 1024 items)."""
+    """The shared arrays, then one row per group. Shared are the pool, how much of it is used, and `scratch`,
+    which kernels use freely (at least 2 × the largest room + 1024 items)."""
 
     items: np.ndarray
     extent: np.ndarray
@@ -61,7 +61,7 @@ SHARED = 3
 
 @inner
 def toss(coin):
-    """One fair bit from ``coin[0]``: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
+    """Draw one fair bit from ``coin[0]``, like `java.util.Random.nextInt(2)` after `setSeed`."""
     coin[0] = (coin[0] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
     return np.int64(coin[0] >> np.uint64(47))
 
@@ -95,10 +95,11 @@ def move(state, g, room):
 
 @inner
 def promote(buffer, begin, middle, end, coin, scratch, top):
-    """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
-    # All items of even or all of odd rank, by a fair coin: any rank is off by at most the weight of one item,
-    # and by nothing on average (Karnin, Lang and Liberty 2016). Into an empty level the reference halves from
-    # the upper end, which swaps the two choices.
+    """Move half of the even, sorted run ``buffer[begin:middle]`` to the sorted level
+    ``buffer[middle:end]``."""
+    # A fair coin selects all items of even or all of odd rank: any rank is off by at most the weight of one
+    # item, and by nothing on average (Karnin, Lang and Liberty 2016). Into an empty level the reference
+    # halves from the upper end, which swaps the two choices.
     half = (middle - begin) // 2
     bit = toss(coin)
     chosen = buffer[begin + (bit if end > middle else 1 - bit) : middle : 2]
@@ -109,7 +110,7 @@ def promote(buffer, begin, middle, end, coin, scratch, top):
 @inner
 def fullest(levels, depth, below_top):
     """The lowest level that holds at least its capacity; there is one in a region without free space."""
-    # Lowest first: the lighter the items, the smaller the error that halving them adds.
+    # Lowest first: halving lighter items adds less error.
     level = 0
     while levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
         level += 1
@@ -118,10 +119,10 @@ def fullest(levels, depth, below_top):
 
 @inner
 def compact(buffer, levels, level, coin, scratch, top):
-    """Halve one level of a region into the one above it and hand the freed space to level 0."""
+    """Halve one level of a region into the one above it, and give the freed space to level 0."""
     begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
     odd = (end - begin) & 1
-    # Level 0 alone is unsorted. Of an odd level one item stays, so that the weights add up to n.
+    # Only level 0 is unsorted. An odd level keeps one item, so that the weights add up to n.
     if level == 0:
         sort(buffer[begin + odd : end], scratch, top)
     half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch, top)
@@ -138,7 +139,7 @@ def compact(buffer, levels, level, coin, scratch, top):
 
 @inner
 def leap_up(state, g, leap):
-    """Thin the 256 oldest items of level 0 into the level `leap` above; any other items stay in theirs."""
+    """Thin the 256 oldest items of level 0 into the level `leap` above; all other items stay."""
     levels = state.levels[g]
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
     middle, end = np.int64(levels[leap]), np.int64(levels[leap + 1])
@@ -159,7 +160,7 @@ def leap_up(state, g, leap):
 
 @inner
 def relieve(state, below_top, total, deepest, g):
-    """Compact one of the levels above 0: the lowest that is full, or else that has two items."""
+    """Compact one level above 0: the lowest that is full, or else the lowest with two items."""
     depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
     levels = state.levels[g]
     level = 1
@@ -185,10 +186,10 @@ def relieve(state, below_top, total, deepest, g):
 
 @inner
 def fit(region, levels, depth, total, coin, scratch, top):
-    """Halve levels, from the lowest, until a region holds no more items in them than `total` gives its depth.
+    """Halve levels, from the lowest on, until a region has at most `total` items for its depth.
 
-    What leapt may have made the top level so full that halving all below it is not enough: then that is
-    halved too, into a new one. `levels` has a place for it. Gives the depth.
+    Leaps may have made the top level so full that halving all levels below is not enough; then it is halved
+    as well, into a new level, for which `levels` has a place. Returns the depth.
     """
     level = 0
     while levels[depth] - levels[0] > total[depth]:
@@ -203,10 +204,10 @@ def fit(region, levels, depth, total, coin, scratch, top):
 
 @inner
 def fitted(state, total, g, region, levels, coin):
-    """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
+    """Copy the items and levels of group `g`; if it leaps, at most its depth's capacity.
 
-    `region` needs a place for each of the group's, `levels` two more than it has levels, `coin` one. Gives
-    the depth, without the grain.
+    `region` needs as many places as the group, `levels` two more than its levels, `coin` one. Returns the
+    depth, without the grain.
     """
     depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
     first = np.int64(state.levels[g, 0])
@@ -221,7 +222,7 @@ def fitted(state, total, g, region, levels, coin):
 
 @inner
 def _merge_in(items, weights, held, run, weight):
-    """Merge a sorted run, whose items stand for `weight` values each, into the first `held`, from the end."""
+    """Merge a sorted run of items with weight `weight` into the first `held` items, from the end."""
     i, j = held - 1, len(run) - 1
     for at in range(held + len(run) - 1, -1, -1):
         if j < 0:
@@ -237,8 +238,9 @@ def _merge_in(items, weights, held, run, weight):
 
 @lean
 def unpack(state, total, first, region, levels, coin, items, weights, ends):
-    """The items, in order, of each group from `first` on, as many as `ends`, and how many values each of them
-    stands for. `region`, `levels` and `coin` are as `fitted` needs them for any of the groups.
+    """Write the sorted items and their weights of each group from `first` on, as many groups as `ends`.
+
+    `region`, `levels` and `coin` have the sizes that `fitted` needs for any of the groups.
     """
     size = np.int64(0)
     for i in range(len(ends)):
@@ -260,8 +262,8 @@ def unpack(state, total, first, region, levels, coin, items, weights, ends):
 
 @inner
 def make_space(state, below_top, total, deepest, g, waiting):
-    """Room for one more item of a full group at least, of `waiting` ones: by growing its region or by
-    compacting one level."""
+    """Make room in a full group for at least one of `waiting` items, by growing its region or by compacting
+    one level."""
     depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
     if room < total[depth] + grain:
         larger = min(max(_FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
@@ -283,8 +285,9 @@ def make_space(state, below_top, total, deepest, g, waiting):
 
 @inner
 def coarsen(state, g):
-    """Double the weight of the bottom level: its items are halved into the one above, an odd one is kept as
-    the sampler's. Needs two levels and, unless the bottom level holds any, one free place."""
+    """Double the weight of the bottom level: halve its items into the level above, and give an odd item to
+    the
+    sampler. Needs two levels and, if the bottom level is empty, one free place."""
     levels = state.levels[g]
     buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
     begin, end = np.int64(levels[0]), np.int64(levels[1])
@@ -293,7 +296,7 @@ def coarsen(state, g):
     sort(buffer[begin + odd : end], state.scratch, state.high[g])
     coin, top = state.coin[g : g + 1], state.high[g]
     levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), coin, state.scratch, top)
-    # Two items of weight 2^grain became one of twice that; the odd one is what the sampler keeps for its bit.
+    # Two items of weight 2^grain became one of twice that; the odd item is the sampler's for its bit.
     if odd:
         buffer[state.grain[g]] = left
     depth = state.depth[g]
@@ -305,16 +308,16 @@ def coarsen(state, g):
 
 @inner
 def flatten_sampler(state, total, g):
-    """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge.
+    """Convert group `g` to grain 0 for a merge, with the sampler's items as levels of their own.
 
-    What was level 0 below a sampler is a level like any other from here on, so it is sorted.
+    The former level 0 is a level like any other now, so it is sorted.
     """
     grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
     if state.room[g] <= total[old_depth] and grain == 0:
         return DONE
     if grain + old_depth + 3 > state.levels.shape[1]:
         return MORE_LEVELS
-    # The region and its levels fit each other after this, also where the call ends here and begins again.
+    # From here on the region and its levels are consistent, even if the call ends here and is repeated.
     at, levels = state.start[g], state.levels[g]
     own = state.items[at : at + state.room[g]]
     old_depth = fit(own, levels, old_depth, total, state.coin[g : g + 1], state.scratch, state.high[g])

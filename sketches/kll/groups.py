@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import USUAL_QUANTILES
-from ..core.column_kinds import long_or_double
-from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images, image_column
-from ..core.numbers import as_numbers
+from ..core.columns.column_kinds import long_or_double
+from ..core.columns.weights import optional_weights
+from ..core.groups.group_numbers import as_groups
 from ..core.protocol import Groups
-from ..core.weights import optional_weights
+from ..core.values.image_columns import as_images, image_column
+from ..core.values.numbers import as_numbers
 from .estimate import quantiles
 from .sketch import KLL
 from .store import Kind, Store
@@ -23,8 +23,8 @@ from .store import Kind, Store
 class KLLGroups(Groups):
     """Many `KLL` sketches of one k and kind in one pool of items.
 
-    Errors and bytes as `KLL`; the column is `binary`, a DataSketches image a group. A group that has seen v
-    values holds at most 2 v items until it compacts.
+    Errors and bytes are those of `KLL`; the column is `binary`, with one DataSketches image per group. A
+    group with v values holds at most 2 v items until it compacts.
 
     >>> groups = KLLGroups(2, k=200)
     >>> groups.update([0, 1, 0, 1], [1.0, 5.0, 3.0, None])
@@ -66,19 +66,19 @@ class KLLGroups(Groups):
             self._store.update_weighted(at, numbers.numbers, weights, most)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold DataSketches images in, of any k.
+        """Merge DataSketches images of any k.
 
-        Raises `SketchError` for bytes that are not a sketch's; nothing is folded in then.
+        Raises `SketchError` for bytes that are not such a sketch; then nothing is merged.
         """
         numbers, images = as_images(groups, column, len(self), "KLL")
         self._store.merge_images(numbers, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
-        """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return a DataSketches image per group, as `binary` (`large_binary` beyond 2 GiB)."""
         return image_column(*self._store.images())
 
     def answers(self, **question: Any) -> pa.Array:
-        """What `KLL.answer` gives, of each group: a struct of n and a list of quantiles."""
+        """Return `KLL.answer` for each group: a struct of n and a list of quantiles."""
         shares = np.array(USUAL_QUANTILES)
         n = self._store.state.n
         some = n > 0

@@ -1,4 +1,4 @@
-"""The bytes of a KLL sketch: the compact image of Apache DataSketches, written and checked.
+"""Write and validate the bytes of a KLL sketch: the compact image of Apache DataSketches.
 
     byte 0         1          2           3      4  5   6  7
          preamble  serial     family 15   flags  k      8  unused
@@ -8,9 +8,9 @@
     byte 8 … 15   16 17   18     19      20 …
          n        min k   depth  unused  levels (int32 × depth), lowest item, highest item, items
 
-A level is bounded by its first item's index in an array of the full capacity, whose free part is left out.
-Items are 8-byte doubles, 4-byte floats or 8-byte signed longs (what Spark's `kll_sketch_agg_bigint` writes);
-nothing in the image says which. Source: datasketches-java `kll.KllPreambleUtil`, `kll.KllMemoryValidate`.
+A level is given by its first item's index in an array of the full capacity, whose free part is omitted. Items
+are 8-byte doubles, 4-byte floats or 8-byte signed longs (as in Spark's `kll_sketch_agg_bigint`); the image
+doesn't record which. Source: datasketches-java `kll.KllPreambleUtil`, `kll.KllMemoryValidate`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import inner, kernel, lean
-from ..core.sort import copy, sort
+from ..core.compilation.jit import inner, kernel, lean
+from ..core.sorting.sort import copy, sort
 from .compaction import MAX_N, fitted
 from .levels import MAX_DEPTH, MIN_ITEMS, MIN_K
 
@@ -41,11 +41,11 @@ FAULTS = (
     "the length isn't what its levels need; were its items of another kind (double, float, long)?",
     "an item is NaN, lies outside the lowest and highest item, or is out of order within its level",
 )
-"""What can be wrong with an image, by the number that `check` gives."""
+"""What is wrong with an image, by the number that `header` or `body` returns."""
 
 
 class Read(NamedTuple):
-    """What an image is decoded into: its levels' bounds (from 0), its items, its lowest and highest."""
+    """A decoded image: its levels' bounds (from 0), its items, and its lowest and highest item."""
 
     levels: np.ndarray
     items: np.ndarray
@@ -54,7 +54,7 @@ class Read(NamedTuple):
 
 
 def new_read(dtype: Any, items: int) -> Read:
-    """Room for an image with so many items at most."""
+    """Return room for an image with at most this many items."""
     return Read(np.zeros(MAX_DEPTH + 2, np.int64), np.empty(items, dtype), np.empty(2, dtype), dtype.itemsize)
 
 
@@ -75,7 +75,7 @@ def _put(data, at, width, number):
 
 @inner
 def _kept(state, g):
-    """How many items the sampler holds."""
+    """Return the number of items in the sampler."""
     count = 0
     for j in range(state.grain[g]):
         count += (state.n[g] >> j) & 1
@@ -84,7 +84,7 @@ def _kept(state, g):
 
 @inner
 def _fitted_size(state, total, g):
-    """How many items the levels of a group hold once it is fitted, and how many levels it has then."""
+    """Return the numbers of items and levels that a group has after `fitted`."""
     depth, own_depth = np.int64(state.depth[g]), np.int64(state.depth[g])
     retained, carried, level = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0), np.int64(0)
     while retained > total[depth]:
@@ -101,7 +101,7 @@ def _fitted_size(state, total, g):
 
 @kernel
 def image_offsets(state, total, width):
-    """Where each group's image starts and ends, int64, for items of `width` bytes."""
+    """Return the offsets of all groups' images, int64, for items of `width` bytes."""
     offsets = np.zeros(len(state.n) + 1, np.int64)
     for g in range(len(state.n)):
         retained, depth = _fitted_size(state, total, g)
@@ -170,7 +170,7 @@ def write_images(state, total, k, offsets, out, edges):
 
 @inner
 def header(data, width):
-    """(fault, k, n, min k, depth, updatable) of an image; levels and items are still unchecked."""
+    """Return (fault, k, n, min k, depth, updatable) of an image, without checking levels and items."""
     size = len(data)
     if size < 8:
         return 1, 0, 0, 0, 0, False
@@ -203,8 +203,8 @@ def header(data, width):
 
 @inner
 def body(data, n, depth, updatable, capacity, read):
-    """Take a non-empty image apart; gives the fault of its layout. `capacity` is that of a sketch of its k
-    and depth, and as many items must have room. Whether the items are in order is for `ordered` to say."""
+    """Decode a non-empty image; return the fault of its layout. `capacity` is the capacity of a sketch of its
+    k and depth, and `read` must have room for as many items. `ordered` checks the order of the items."""
     width, levels, items, edges = read.width, read.levels, read.items, read.edges
     size = len(data)
     if size == 8 + width and n == 1 and data[0] == 2:
@@ -241,11 +241,10 @@ def body(data, n, depth, updatable, capacity, read):
 
 @inner
 def ordered(read, depth):
-    """Whether the items that `body` read lie within their edges, those of levels above 0 sorted; none is NaN.
+    """Whether the items that `body` read are within their extremes, sorted above level 0, and not NaN.
 
-    Every comparison with NaN is false, so the first loop finds it. No branch and no bounds of levels within
-    the loops: LLVM turns them into vectors, and an image in order, which nearly all are, is read to its end
-    anyway.
+    Every comparison with NaN is false, so the first loop finds it. The loops have no branches or level
+    bounds, so that LLVM vectorises them; a valid image, as nearly all are, is read to its end anyway.
     """
     levels, low, high = read.levels, read.edges[0], read.edges[1]
     faults = np.int64(not low <= high)
@@ -255,7 +254,7 @@ def ordered(read, depth):
     upper = items[levels[1] :]
     for i in range(1, len(upper)):
         faults += upper[i] < upper[i - 1]
-    for h in range(2, depth):  # where a level begins, items may fall
+    for h in range(2, depth):  # items may descend where a level begins
         begin = levels[h]
         if levels[h - 1] < begin < levels[depth]:
             faults -= items[begin] < items[begin - 1]
@@ -264,12 +263,12 @@ def ordered(read, depth):
 
 @lean
 def read_header(data, width):
-    """What `header` gives, for Python."""
+    """Call `header` from Python."""
     return header(data, width)
 
 
 @lean
 def read_body(data, n, depth, updatable, capacity, read):
-    """What `body` and `ordered` find, for Python."""
+    """Call `body` and `ordered` from Python."""
     fault = body(data, n, depth, updatable, capacity, read)
     return 9 if fault == 0 and not ordered(read, depth) else fault

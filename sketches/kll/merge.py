@@ -1,4 +1,4 @@
-"""Merging KLL sketches, as datasketches-java's `KllDoublesHelper.mergeDoubleImpl` does it."""
+"""Merge KLL sketches, like datasketches-java's `KllDoublesHelper.mergeDoubleImpl`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.bits import prefetch_image
-from ..core.jit import allocating, kernel, lean
+from ..core.compilation.jit import allocating, kernel, lean
+from ..core.hashing.bits import prefetch_image
 from ..core.resume import DONE, NO_ROOM
-from ..core.sort import merge_apart, sort
+from ..core.sorting.sort import merge_apart, sort
 from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, flatten_sampler, move, promote
 from .images import body, header, ordered
 from .levels import MAX_DEPTH
@@ -20,7 +20,7 @@ _NEVER_COARSER = 127
 
 
 class Given(NamedTuple):
-    """Images of sketches of one k, one after another in `data`, and what a sketch of each depth holds."""
+    """Images of sketches of one k, concatenated in `data`, and the capacity of a sketch of each depth."""
 
     data: np.ndarray
     offsets: np.ndarray
@@ -30,16 +30,16 @@ class Given(NamedTuple):
 
 @allocating
 def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done):
-    """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
+    """Merge a sketch into group `g`; `levels` bounds the levels within `items`, sorted above level 0.
 
-    `done` is how many level 0 items an interrupted call has added; gives (the new `done`, how it ended). The
-    scratch must hold all items of both.
+    `done` is the number of level 0 items that an interrupted call has added; returns (the new `done`, how it
+    ended). The scratch must have room for all items of both.
     """
     depth = len(levels) - 1
     before = state.n[g] - done
     if n > MAX_N - before:
         return done, TOO_MANY
-    if depth == 1:  # it holds every value: they are added like any others
+    if depth == 1:  # it has every value, so they are added as values
         widen(state, g, low, high)
         end, added = absorb(state, below_top, total, deepest, leaps, g, items[levels[0] + done : levels[1]])
         return done + added, end
@@ -47,7 +47,7 @@ def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low
     if end != DONE:
         return done, end
     widen(state, g, low, high)
-    # Level 0 goes in as values of weight 1; then level meets level, for which both need grain 0.
+    # Level 0 is added as values of weight 1; then levels are merged pairwise, for which both need grain 0.
     zero = items[levels[0] + done : levels[1]]
     while len(zero):
         end, added = fill(state, below_top, total, _NEVER_COARSER, g, zero)
@@ -65,7 +65,7 @@ def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low
 
 @lean
 def check_images(given, read, at):
-    """How many images from `at` on are in order and of ``given.k``, and how many values they have seen."""
+    """Return how many images from `at` on are valid and of ``given.k``, and their number of values."""
     seen = 0.0
     for i in range(at, len(given.offsets) - 1):
         prefetch_image(given.data, given.offsets, i + 1)
@@ -82,9 +82,10 @@ def check_images(given, read, at):
 
 @kernel
 def merge_images(state, below_top, total, deepest, leaps, groups, given, read, apart, at):
-    """Fold images into their groups, as `resume` has it, from `at` on: (an image's number, how many of its
-    level 0 items an interrupted call has added). Ends at one that is not of ``given.k``, of which nothing was
-    counted, as OTHER. `check_images` has seen them all before.
+    """Merge images into their groups, as a step of `resume`, from `at` on: (an image's number, how many of
+    its
+    level 0 items an interrupted call has added). Ends with OTHER at an image that is not of ``given.k``, of
+    which nothing was counted. `check_images` has validated all images before.
     """
     i, done = at
     why, laid_apart = DONE, np.int64(-1)
@@ -100,7 +101,7 @@ def merge_images(state, below_top, total, deepest, leaps, groups, given, read, a
             body(image, n, depth, updatable, given.total[depth], read)
             own, edges = read.levels[: depth + 1], read.edges
             if g != laid_apart:
-                # Its levels stay apart for as long as images of one group follow each other.
+                # The levels stay apart while images of the same group follow each other.
                 if laid_apart >= 0:
                     put_back(state, total, leaps, laid_apart, apart)
                     laid_apart = np.int64(-1)
@@ -172,12 +173,12 @@ def _merge_upper(state, below_top, total, g, items, levels, n):
 
 @allocating
 def compress(state, below_top, total, g, work, bounds, depth):
-    """Compact levels of `work`, bottom up, until their items fit a sketch; gives its depth and bounds."""
+    """Compact levels of `work`, bottom up, until their items fit a sketch; return its depth and bounds."""
     count = bounds[depth] - bounds[0]
     target = total[depth]
     out = np.zeros(len(bounds), np.int64)
     coin = state.coin[g : g + 1]
-    # Bottom up: what a level hands to the next is counted before that one is looked at.
+    # Bottom up: items that a level passes to the next are counted before that level is checked.
     level = 0
     while level < depth:
         if level == depth - 1:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from ..core.answers import quantile_answer
-from ..core.numbers import as_numbers
+from ..core.columns.weights import optional_weights
 from ..core.parameters import flag
-from ..core.points import as_share, as_shares, ascending_points, double_point, exact_point
 from ..core.protocol import Sketch, SketchError, required_kind
-from ..core.weights import optional_weights
+from ..core.values.numbers import as_numbers
+from ..core.values.points import as_share, as_shares, ascending_points, double_point, exact_point
 from .levels import normalized_rank_error
 from .store import DTYPES, Kind, Store
 
@@ -208,7 +208,7 @@ class KLL(Sketch):
         )
 
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Items ascending and how many values are at most each, both ends exact."""
+        """Return the items in ascending order and how many values are at most each, with exact ends."""
         self._check_not_empty()
         if self._view is None:
             items, weights = self._store.weighted(0)
@@ -217,7 +217,7 @@ class KLL(Sketch):
 
     def _at(self, qs: np.ndarray) -> np.ndarray:
         items, up_to = self._sorted()
-        # Beyond 2^53 not every n is a double: the last rank must be n all the same.
+        # Beyond 2^53, not every n is a double, but the last rank must still be n.
         wanted = np.minimum(np.maximum(np.ceil(qs * self.n), 1).astype(np.int64), self.n)
         wanted = np.where(qs >= 1.0, self.n, wanted)
         estimates = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
@@ -227,7 +227,7 @@ class KLL(Sketch):
 
     def _ranks(self, points: list[Any]) -> np.ndarray:
         items, up_to = self._sorted()
-        # Python compares whole numbers and doubles exactly; beyond 2^53 a cast would make another number.
+        # Python compares integers and doubles exactly; beyond 2^53, a cast would change the number.
         exact = [exact_point(self.family, x) for x in points]
         low, high = self.low, self.high
         within = [min(max(x, low), high) for x in exact]
@@ -236,8 +236,8 @@ class KLL(Sketch):
         else:
             xs = np.array([double_point(self.family, x) for x in within], np.float64)
         counts = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")]
-        # The lowest and the highest value may not be among the items: one value at least is at most the
-        # former, and one is above whatever is below the latter.
+        # The lowest and the highest value may not be among the items: at least one value is at most the
+        # former, and at least one is above any point below the latter.
         ranks = np.clip(counts, 1, max(self.n - 1, 1)) / self.n
         below = np.array([x < low for x in exact], bool)
         above = np.array([x >= high for x in exact], bool)

@@ -1,4 +1,4 @@
-"""The arrays of many KLL sketches, kept large enough for the kernels that fill them."""
+"""The arrays of many KLL sketches, enlarged as kernels need."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..core.arena import new_extent, packed
-from ..core.group_numbers import frozen
-from ..core.group_order import by_group
+from ..core.groups.arena import new_extent, packed
+from ..core.groups.group_numbers import frozen
+from ..core.groups.group_order import by_group
 from ..core.limits import refuse_beyond
 from ..core.parameters import one_of, seeded, whole
 from ..core.protocol import SketchError
@@ -26,7 +26,7 @@ Kind = Literal["double", "float", "long"]
 DTYPES: dict[str, Any] = {"double": np.float64, "float": np.float32, "long": np.int64}
 
 _SLICE = 1 << 20
-"""Rows ordered by group at a time."""
+"""Rows sorted by group at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
@@ -35,7 +35,7 @@ _TOO_MANY = f"KLL: a sketch counts at most {kernels.MAX_N} values (2^62)"
 
 
 class Checked(NamedTuple):
-    """An image that is in order: its header and what follows it."""
+    """A valid image: its header and contents."""
 
     n: int
     k: int
@@ -45,7 +45,7 @@ class Checked(NamedTuple):
 
 
 class Store:
-    """`n` KLL sketches of one k and one kind of item; grows arrays and pool as the kernels ask for it."""
+    """`n` KLL sketches of one k and one kind of item; enlarges arrays and pool when kernels request it."""
 
     def __init__(self, n: int, k: int, kind: Kind, seed: int | None) -> None:
         one_of("KLL", "kind", kind, DTYPES)
@@ -94,8 +94,9 @@ class Store:
         self.n = max(self.n, n)
 
     def _enlarge(self, why: int, least: int = 0, coming: int = 0) -> None:
-        """Room of the sort that a kernel requested; `least`: items that it brings along, `coming`: items of
-        regions that will be asked for."""
+        """Make room of the kind that a kernel requested; `least` is the number of items that it adds,
+        `coming` the
+        number of items in regions that will be requested."""
         old = self._state
         if why == kernels.MORE_LEVELS:
             columns = min(old.levels.shape[1] + 4, len(self.tables.total) - 1)
@@ -109,13 +110,14 @@ class Store:
         self._state = old._replace(items=items)
 
     def _make_scratch(self, least: int) -> None:
-        """The largest room is that of as many levels as there are columns, and a few items of the sampler."""
+        """Enlarge the scratch for the largest room: all levels that there are columns for, and the
+        sampler."""
         needed = 2 * (int(self.tables.total[self._state.levels.shape[1]]) + 64 + least) + 1024
         if len(self._state.scratch) < needed:
             self._state = self._state._replace(scratch=np.empty(needed, self.dtype))
 
     def merge_image(self, g: int, data: np.ndarray) -> None:
-        """Check one image (uint8) and fold it into sketch `g`. Raises `SketchError` naming the fault."""
+        """Check one image (uint8) and merge it into sketch `g`. Raises `SketchError` naming the fault."""
         image = self._checked(data)
         if image.n:
             ends = frozen(np.array([0, len(data)], np.int64))
@@ -123,9 +125,9 @@ class Store:
             self._merge(np.array([g]), given, image.depth)
 
     def merge_images(self, groups: np.ndarray, images: np.ndarray, offsets: np.ndarray) -> None:
-        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``.
+        """Merge the image whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``, for all i.
 
-        Raises `SketchError` naming the fault of the first that is refused; none is folded in then.
+        Raises `SketchError` naming the fault of the first invalid image; then none is merged.
         """
         given = kll_merge.Given(frozen(images), frozen(offsets), self.k, self.tables.total)
         self._check_images(groups, given)
@@ -135,7 +137,7 @@ class Store:
             at += 1
 
     def _check_images(self, groups: np.ndarray, given: kll_merge.Given) -> None:
-        """Read every image once before any is folded in. Raises `SketchError` naming the first fault."""
+        """Validate every image before any is merged. Raises `SketchError` naming the first fault."""
         read, at, seen = kll_bytes.new_read(self.dtype, int(given.total[MAX_DEPTH])), 0, 0.0
         while True:
             some, values = kll_merge.check_images(given, read, at)
@@ -148,7 +150,7 @@ class Store:
             self._check_counts(groups, given)
 
     def _check_counts(self, groups: np.ndarray, given: kll_merge.Given) -> None:
-        """Refuse what would count too many values, which only images made for it can."""
+        """Refuse images that would count too many values, which only crafted images can."""
         n = {int(g): int(self.state.n[g]) for g in groups}
         for i, g in enumerate(groups.tolist()):
             n[g] += self._checked(given.data[given.offsets[i] : given.offsets[i + 1]]).n
@@ -156,7 +158,7 @@ class Store:
                 raise SketchError(_TOO_MANY)
 
     def _merge(self, groups: np.ndarray, given: kll_merge.Given, depth: int, at: int = 0) -> int:
-        """Fold in images of one k and of at most so many levels; the number of the first that isn't one."""
+        """Merge images of one k with at most `depth` levels; return the number of the first other image."""
         deep = min(depth + 3, len(self.tables.total) - 1)
         read = kll_bytes.new_read(self.dtype, int(given.total[depth]))
         least = int(self.tables.total[deep]) + len(read.items)
@@ -173,7 +175,7 @@ class Store:
         return int(at)
 
     def _checked(self, data: np.ndarray) -> Checked:
-        """What an image holds. Raises `SketchError` naming the fault."""
+        """Validate and decode an image. Raises `SketchError` naming the fault."""
         width = self.dtype.itemsize
         fault, k, n, min_k, depth, updatable = kll_bytes.read_header(frozen(data), width)
         read = kll_bytes.new_read(self.dtype, 0)
@@ -208,10 +210,10 @@ class Store:
     def update_weighted(
         self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray, most: float
     ) -> None:
-        """Add ``numbers[i]``, as often as ``weights[i]`` says, to sketch ``groups[i]`` (int64, within range).
+        """Add ``numbers[i]``, ``weights[i]`` times, to sketch ``groups[i]`` (int64, within range).
 
-        No weight exceeds `most`. Raises `SketchError` where a sketch would count too many values; none is
-        added then.
+        No weight exceeds `most`. Raises `SketchError` if a sketch would count too many values; then none is
+        added.
         """
         self._check_weights(groups, numbers, weights, most)
         for at in range(0, len(numbers), _SLICE):
@@ -224,7 +226,7 @@ class Store:
                 self._absorb_weighted(np.arange(self.n), ends, ordered, counts)
 
     def update_one_weighted(self, g: int, numbers: np.ndarray, weights: np.ndarray, most: float) -> None:
-        """Add numbers to sketch `g`, each as often as its weight says; raises as `update_weighted` does."""
+        """Add numbers with weights to sketch `g`; raises what `update_weighted` raises."""
         self._check_weights(np.full(1, g), numbers, weights, most)
         self._absorb_weighted(np.array([g]), np.array([len(numbers)]), numbers, weights)
 
@@ -248,24 +250,24 @@ class Store:
         self._update(kll_weighted.update, given, groups, ends)
 
     def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
-        """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
+        """Add runs of values; the run of sketch ``groups[r]`` ends at ``ends[r]``."""
         workspace = kll_update.new_workspace(self.dtype, len(values))
         rows = frozen(groups), ends, values, workspace
         self._make_scratch(0)
         self._update(kll_update.update, rows, groups, ends)
 
     def _update(self, kernel: Any, rows: tuple[Any, ...], groups: np.ndarray, ends: np.ndarray) -> None:
-        """Call a kernel on runs of rows, with room for what these still ask for."""
+        """Call a kernel on runs of rows, with room for what they are expected to need."""
         resume(
             lambda at: kernel(self.state, *self.tables, *rows, at),
             lambda why: self._enlarge(why, coming=self._coming(groups, ends)),
         )
 
     def _coming(self, groups: np.ndarray, ends: np.ndarray) -> int:
-        """About as many items as the regions take that runs of values will still ask for.
+        """Estimate the number of items in regions that runs of values will still request.
 
-        A region is left for a larger one each time its sketch gets another level, which it does about as
-        often as n doubles. Growing the pool step by step would copy all regions at each step.
+        A sketch moves to a larger region for each additional level, about whenever n doubles. Growing the
+        pool step by step would copy all regions at each step.
         """
         before, more = self._state.n[groups].astype(np.float64), np.diff(ends, prepend=0)
         full = float(self.tables.total[self._state.levels.shape[1]] + THINNED)
@@ -273,8 +275,9 @@ class Store:
         return int(np.minimum(2.0 * more, full * doublings).sum())
 
     def unpacked(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The items, in order, of each sketch from `first` up to `end`, how many values each stands for, and
-        where those of each sketch end (int64)."""
+        """Return the sorted items of each sketch from `first` to `end`, their weights, and where each
+        sketch's
+        items end (int64)."""
         self._make_scratch(0)
         state = self.state
         rooms = int(state.room[first:end].sum(dtype=np.int64)), int(state.room[first:end].max(initial=0))
@@ -287,11 +290,11 @@ class Store:
         return items[:used], weights[:used], ends
 
     def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
-        """The items of sketch `g` and how many values each stands for (int64)."""
+        """Return the items of sketch `g` and their weights (int64)."""
         return self.unpacked(g, g + 1)[:2]
 
     def one(self, g: int) -> Store:
-        """A copy of sketch `g`, coins and all, as a store of one."""
+        """Return a copy of sketch `g`, including its coins, as a store of one."""
         state = self.state
         start, room = int(state.start[g]), int(state.room[g])
         twin = Store(1, self.k, self.kind, seed=0)
@@ -304,7 +307,7 @@ class Store:
         return twin
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every sketch's bytes one after another, and where each starts and ends (int64, n + 1)."""
+        """Return all sketches' bytes, concatenated, and their offsets (int64, n + 1)."""
         self._make_scratch(0)
         state = self.state
         offsets = kll_bytes.image_offsets(state, self.tables.total, self.dtype.itemsize)
@@ -313,7 +316,7 @@ class Store:
         return out, offsets
 
     def read_image(self, g: int, data: np.ndarray) -> None:
-        """Make the empty sketch `g` exactly what an image of this store's k says. Raises `SketchError`."""
+        """Fill the empty sketch `g` from an image of this store's k. Raises `SketchError`."""
         image = self._checked(data)
         if not image.n:
             return
@@ -333,7 +336,8 @@ class Store:
 
 
 def _coins(seed: int, n: int) -> np.ndarray:
-    """A `java.util.Random` a group: group 0 as `setSeed(seed)` leaves it, the others scrambled from it."""
+    """Return a `java.util.Random` state per group: group 0's is `setSeed(seed)`, the others derive from
+    it."""
     numbers = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     numbers ^= numbers >> np.uint64(29)
     return ((numbers + np.uint64(seed & _MASK_48)) ^ np.uint64(_JAVA_SCRAMBLE)) & np.uint64(_MASK_48)

@@ -1,4 +1,4 @@
-"""Taking values in: the scan for NaN and the extremes, the sampler, and many groups at once."""
+"""Add values: the scan for NaN and extremes, the sampler, and updates of many groups."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bits import clz64
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import clz64
 from ..core.resume import DONE, NO_ROOM
 from .block_thinning import THINNED
 from .compaction import coarsen, compact, fullest, leap_up, make_space, move, relieve
 
 SCANNED = 1 << 14
-"""Values scanned at a time: they are still in the second-level cache when they are added."""
+"""Values scanned at a time, few enough to be still in the second-level cache when they are added."""
 _LANES = 64
 _ONE = np.uint64(1)
 SPARE = 34
-"""Items of a capacity left to level 0 of a sketch that gathers blocks: what 255 items are fitted into."""
+"""The items of a capacity left to level 0 of a sketch that gathers blocks; 255 items are reduced to fit."""
 
 
 @inner
 def scan(block, lows, highs):
-    """How many NaN; the lowest and highest value of lane i are folded into ``lows[i]`` and ``highs[i]``."""
+    """Count NaN; update ``lows[i]`` and ``highs[i]`` by the lowest and highest value of lane i."""
     bad = 0
     whole = len(block) // _LANES * _LANES
     for at in range(0, whole, _LANES):
@@ -42,7 +42,7 @@ def scan(block, lows, highs):
 
 @inner
 def draw(coin, grain, block):
-    """Which value of a block of 2^grain stands for it: SplitMix64 of the coin and the block's number."""
+    """Return which value represents a block of 2^grain: SplitMix64 of the coin and the block's number."""
     z = coin[0] * np.uint64(0xD1342543DE82EF95) + np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -52,22 +52,22 @@ def draw(coin, grain, block):
 
 @inner
 def top_bit(x):
-    """The number of the highest bit that is set; −1 for 0."""
+    """Return the number of the highest set bit; −1 for 0."""
     return 63 - np.int64(clz64(np.uint64(x)))
 
 
 @inner
 def drawn(kept, place, within):
-    """The value at `place` of a block that has seen `within` > `place` values."""
+    """Return the value at `place` of a block that has seen `within` > `place` values."""
     return kept[top_bit(place ^ within)]
 
 
 @inner
 def _keep(kept, place, within, values):
-    """Take `values` as places `within` … of an unfinished block whose value at `place` will be drawn.
+    """Add `values` at places `within` … of an unfinished block whose value at `place` will be drawn.
 
-    For each set bit j of the count, ``kept[j]`` is the value that would be drawn from its 2^j places by the
-    low j bits of `place`; so the whole block's draw is always one of its parts' draws.
+    For each set bit j of the count, ``kept[j]`` is the value that the low j bits of `place` would draw from
+    its 2^j places, so the whole block's draw is always one of its parts' draws.
     """
     count = within + len(values)
     for bit in range(top_bit(within ^ count), -1, -1):
@@ -78,13 +78,13 @@ def _keep(kept, place, within, values):
 
 @inner
 def _sample(region, levels, grain, floor, coin, n, values):
-    """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
-    `grain`; returns how many it consumed."""
+    """Sample the values that follow the first `n` until they end or level 0 is down to `floor`, at least
+    `grain`; return how many were consumed."""
     size = np.int64(1) << grain
     slot, done = np.int64(levels[0]), 0
     within = n & (size - 1)
     if within:
-        # The place follows from the coin and the number of the block: no state for blocks that batches cut.
+        # The coin and the block's number determine the place, so blocks split by batches need no state.
         place = draw(coin, grain, n >> grain)
         need = size - within
         if len(values) < need:
@@ -108,7 +108,7 @@ def _sample(region, levels, grain, floor, coin, n, values):
 
 @inner
 def _fill_level_zero(state, g, floor, values):
-    """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; returns how many it used."""
+    """Fill level 0 of group `g` down to `floor`, through its sampler if any; return how many were used."""
     levels, grain, n = state.levels[g], np.int64(state.grain[g]), state.n[g]
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
     if grain:
@@ -126,7 +126,7 @@ def _fill_level_zero(state, g, floor, values):
 
 @inner
 def fill(state, below_top, total, deepest, g, values):
-    """Take in values level by level, until they end or the sketch has changed its shape."""
+    """Add values level by level, until they end or the sketch has changed its shape."""
     levels = state.levels[g]
     grain, depth, room = np.int64(state.grain[g]), np.int64(state.depth[g]), np.int64(state.room[g])
     done = 0
@@ -144,7 +144,7 @@ def fill(state, below_top, total, deepest, g, values):
 
 @inner
 def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):
-    """Take in values a block of level 0 at a time, until they end or the sketch has changed its shape."""
+    """Add values in blocks of level 0, until they end or the sketch has changed its shape."""
     levels = state.levels[g]
     grain, depth = np.int64(state.grain[g]), np.int64(state.depth[g])
     room: Any = total[depth] + grain + THINNED
@@ -164,7 +164,8 @@ def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):
 
 @inner
 def absorb(state, below_top, total, deepest, leaps, g, values):
-    """Add values without NaN, extremes apart; returns (how it ended, how many were added)."""
+    """Add values without NaN; extremes are handled separately. Returns (how it ended, how many were
+    added)."""
     levels = state.levels[g]
     surplus = state.depth[g] - deepest
     if surplus > 0 and len(values):
@@ -188,7 +189,7 @@ def absorb(state, below_top, total, deepest, leaps, g, values):
 
 @inner
 def widen(state, g, low, high):
-    """Fold a lowest and a highest value into those of group `g`."""
+    """Extend the range of group `g` to a lowest and a highest value."""
     if state.n[g] == 0:
         state.low[g] = low
         state.high[g] = high
@@ -199,7 +200,7 @@ def widen(state, g, low, high):
 
 @inner
 def scan_extremes(state, g, block, workspace):
-    """Fold the extremes of a block into those of group `g`; gives how many values are NaN."""
+    """Extend the range of group `g` to a block's values; return how many are NaN."""
     first = 0
     while first < len(block) and block[first] != block[first]:
         first += 1
@@ -220,7 +221,7 @@ def scan_extremes(state, g, block, workspace):
 
 @inner
 def _drop_nan(block, out):
-    """Copy the values that are not NaN; how many they are."""
+    """Copy the values that are not NaN; return their number."""
     count = 0
     for i in range(len(block)):
         out[count] = block[i]
@@ -229,15 +230,15 @@ def _drop_nan(block, out):
 
 
 def new_workspace(dtype: Any, values: int) -> np.ndarray:
-    """What `update` needs for so many values."""
+    """Return the workspace of `update` for this many values."""
     return np.empty(2 * _LANES + min(SCANNED, values), dtype)
 
 
 @lean
 def update(state, below_top, total, deepest, leaps, groups, ends, values, workspace, at):
-    """Add runs of values from number `at` on, NaN skipped, as `resume` has it.
+    """Add runs of values from number `at` on, without NaN, as a step of `resume`.
 
-    Run r, up to ``ends[r]``, is of group ``groups[r]``.
+    Run r, up to ``ends[r]``, belongs to group ``groups[r]``.
     """
     begin = np.int64(at)
     for r in range(len(ends)):

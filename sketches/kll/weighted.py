@@ -1,12 +1,12 @@
-"""Values that stand for many, and the levels of other sketches, taken into a sketch level by level.
+"""Add weighted values, and the levels of other sketches, to a sketch level by level.
 
-While this goes on a sketch's levels lie apart, each in a row of its own (`Apart`), so that an item joins any
-of them in one step. A level is sorted when it is halved or put back, whatever came into it until then.
+Meanwhile a sketch's levels are separate, each in its own row (`Apart`), so that adding an item to any level
+is one step. A level is sorted when it is halved or put back.
 
-A value of weight w does to a sketch what w equal values would do. The weight that the sampler still lacks for
-its block goes there; of what is left, an item goes into level h for each bit h that is set, at most so high
-as w values would have made the sketch. Of a heavy value the top level therefore takes copies: k log(n) of
-them for all values of a stream together, else a value costs as many steps as its weight has bits.
+A value of weight w has the same effect as w equal values. First, the sampler gets the weight that its block
+still lacks; then, for each set bit h of the remaining weight, an item is added to level h, at most as high as
+w values would have made the sketch. The top level therefore gets copies of a heavy value: k log(n) for all
+values of a stream together. Otherwise, a value costs as many steps as its weight has bits.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.bits import clz64
-from ..core.jit import fused, inner, lean
+from ..core.compilation.jit import fused, inner, lean
+from ..core.hashing.bits import clz64
 from ..core.resume import DONE, NO_ROOM
-from ..core.sort import copy, sort
+from ..core.sorting.sort import copy, sort
 from .block_thinning import THINNED, thin
 from .compaction import MORE_LEVELS, coarsen, move, scrambled, toss
 from .levels import Capacities
 from .update import SCANNED, draw, drawn, scan_extremes, top_bit
 
 _AT_ONCE = 256
-"""Items that join a level before its sketch is compressed."""
+"""Items added to a level before its sketch is compressed."""
 _LG_RUN = 3
-"""Rows whose weights are added up as one are 2^3: fewer sums than rows, and few rows to look through."""
+"""The weights of 2^3 rows are summed together: there are fewer sums than rows, and few rows to search."""
 
 
 class Apart(NamedTuple):
-    """A sketch whose levels lie apart: level h is ``rows[h, : held[h]]``, and all items are ``count[0]``.
+    """A sketch with separate levels: level h is ``rows[h, : held[h]]``, and ``count[0]`` counts all items.
 
-    `kept` are its sampler's items; `figures` has its depth, grain and n, and `coin` its coin. Of rows that
-    come, ``sums[b]`` is what the first (b + 1) × 8 weigh; `spare` and `counts` hold those that count.
+    `kept` has its sampler's items; `figures` its depth, grain and n, and `coin` its coin. For the rows to
+    add, ``sums[b]`` is the weight of the first (b + 1) × 8; `spare` and `counts` hold the rows that count.
     """
 
     rows: np.ndarray
@@ -49,11 +49,11 @@ class Apart(NamedTuple):
 
 
 DEPTH, GRAIN, N, RETAINED = 0, 1, 2, 3
-"""Places in `Apart.figures`."""
+"""Indexes in `Apart.figures`."""
 
 
 def new_apart(tables: Capacities, dtype: Any, rows: int) -> Apart:
-    """Room for any sketch of these capacities, and for so many rows with weights."""
+    """Return room for any sketch of these capacities, and for this many rows with weights."""
     room = int(tables.total[tables.deepest + 1]) + THINNED + _AT_ONCE + 64
     return Apart(
         rows=np.empty((tables.deepest + 2, room), dtype),
@@ -70,7 +70,7 @@ def new_apart(tables: Capacities, dtype: Any, rows: int) -> Apart:
 
 @inner
 def take_apart(state, total, deepest, g, apart):
-    """Lay the levels of group `g` apart; gives `DONE`, or why there may be too little room to put it back."""
+    """Separate the levels of group `g`; return `DONE`, or why there may be too little room to put it back."""
     if deepest + 3 > state.levels.shape[1]:
         return MORE_LEVELS
     surplus = state.depth[g] - deepest
@@ -104,13 +104,13 @@ def take_apart(state, total, deepest, g, apart):
 
 @inner
 def put_back(state, total, leaps, g, apart):
-    """Bring the levels of group `g` together again; `take_apart` saw to the room."""
+    """Pack the levels of group `g` again; `take_apart` has ensured that there is room."""
     figures = apart.figures
     depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
     levels = state.levels[g]
     if state.room[g] < retained + grain:
         full = total[depth] + grain + (THINNED if leaps[depth] else 0)
-        state.depth[g], levels[0], levels[1] = 0, state.room[g], state.room[g]  # nothing to be moved
+        state.depth[g], levels[0], levels[1] = 0, state.room[g], state.room[g]  # nothing to move
         state.grain[g] = 0
         move(state, g, max(retained + grain, min(2 * np.int64(state.room[g]), full)))
     room = np.int64(state.room[g])
@@ -133,7 +133,7 @@ def put_back(state, total, leaps, g, apart):
 
 @inner
 def _halve(apart, h, top):
-    """Half of a level joins the next one; of an odd number of items one stays."""
+    """Move half of a level to the next one; an odd item stays."""
     held, row, above = apart.held, apart.rows[h], apart.rows[h + 1]
     odd = held[h] & 1
     if h > 0:
@@ -150,7 +150,7 @@ def _halve(apart, h, top):
 
 @inner
 def _deepen(apart, deepest, top):
-    """Add an empty level above all; beyond the deepest the lowest gives way to a sampler (`coarsen`)."""
+    """Add an empty top level; beyond `deepest`, a sampler replaces the lowest level (`coarsen`)."""
     figures, held = apart.figures, apart.held
     held[figures[DEPTH]] = 0
     figures[DEPTH] += 1
@@ -160,7 +160,7 @@ def _deepen(apart, deepest, top):
     if held[0]:
         apart.kept[figures[GRAIN]] = apart.rows[0, 0]
         figures[RETAINED] -= 1
-    # Of level 0 an odd item stays by its order, which must not depend on when the level was last put back.
+    # The odd item of level 0 is chosen by order, which must not depend on when the level was last packed.
     sort(apart.rows[1, : held[1]], apart.scratch, top)
     for h in range(figures[DEPTH] - 1):
         copy(apart.rows[h + 1, : held[h + 1]], apart.rows[h])
@@ -171,7 +171,7 @@ def _deepen(apart, deepest, top):
 
 @inner
 def _leap(apart, leap, top):
-    """Thin the 256 oldest items of level 0 into the level `leap` above, as `compaction.leap_up` does."""
+    """Thin the 256 oldest items of level 0 into the level `leap` above, like `compaction.leap_up`."""
     rows, held, count = apart.rows, apart.held, THINNED >> leap
     toss(apart.coin)
     to = held[leap]
@@ -185,14 +185,14 @@ def _leap(apart, leap, top):
 
 @inner
 def _compress(apart, below_top, total, deepest, leaps, top):
-    """Halve levels, from the lowest, until they hold no more items together than their sketch may."""
+    """Halve levels, from the lowest on, until they have at most as many items as their sketch may have."""
     figures, h = apart.figures, np.int64(0)
     leap = leaps[figures[DEPTH]]
     if leap and apart.held[0] >= THINNED:
         _leap(apart, leap, top)
     while figures[RETAINED] > total[figures[DEPTH]]:
         depth, grain = figures[DEPTH], figures[GRAIN]
-        if h >= depth:  # what was halved as a level was added may have filled one below
+        if h >= depth:  # halving while a level was added may have filled a lower level
             h = np.int64(0)
         if apart.held[h] >= below_top[depth - 1 - h]:
             if h == depth - 1:
@@ -204,21 +204,21 @@ def _compress(apart, below_top, total, deepest, leaps, top):
 
 @inner
 def _limit(total, leaps, depth):
-    """How many items a sketch may hold before it is compressed."""
-    # One that gathers blocks has room for one: it is compressed less often, and loses less.
+    """Return how many items a sketch may have before it is compressed."""
+    # A sketch that gathers blocks has room for a block: it is compressed less often, and loses less.
     return total[depth] + (THINNED if leaps[depth] else 0)
 
 
 @inner
 def _most(k, depth, grain):
-    """Up to how many values of weight 1 a sketch has as few levels: 1.5 k of the top level's weight."""
+    """Return the most values of weight 1 for this number of levels: 1.5 k times the top level's weight."""
     return 1.5 * k * 2.0 ** (depth + grain - 1)
 
 
 @inner
 def _row_at(weights, sums, lg_weight, i, until, place):
-    """The row from `i` on that the weight number `place` belongs to, and what all rows up to it weigh, as
-    those up to `i` weigh `until`."""
+    """Return the row, from `i` on, to which weight number `place` belongs, and the weight of all rows up to
+    it; the rows up to `i` weigh `until`."""
     if lg_weight >= 0:
         i = place >> lg_weight
         return i, (i + 1) << lg_weight
@@ -231,7 +231,7 @@ def _row_at(weights, sums, lg_weight, i, until, place):
     before = sums[run - 1] if run > 0 else np.int64(0)
     own = weights[first : min(first + (1 << _LG_RUN), len(weights))]
     up_to, passed = before, np.int64(0)
-    for j in range(len(own)):  # no branch: it would go either way
+    for j in range(len(own)):  # no branch, which would be unpredictable
         up_to += own[j]
         more = np.int64(up_to <= place)
         passed += more
@@ -241,11 +241,12 @@ def _row_at(weights, sums, lg_weight, i, until, place):
 
 @fused
 def _absorb_apart(apart, below_top, total, deepest, leaps, values, weights, lg_weight, heaviest, top):
-    """Add values without NaN and 0 weights, extremes apart; no weight exceeds `heaviest`.
+    """Add values without NaN and without weights of 0; no weight exceeds `heaviest`.
 
-    Their weights add up to `apart.sums`, unless each weighs 2^lg_weight; `lg_weight` is negative otherwise.
+    Extremes are handled separately. Weights have the sums `apart.sums`, unless each is 2^lg_weight;
+    `lg_weight` is negative otherwise.
     """
-    # A call that is handed all arrays costs as much as ten values do, so there is none for each of them.
+    # A call with all these arrays costs as much as ten values, so there is no call per value.
     figures, kept, rows, held, sums = apart.figures, apart.kept, apart.rows, apart.held, apart.sums
     n, retained = figures[N], figures[RETAINED]
     depth, grain = figures[DEPTH], figures[GRAIN]
@@ -291,7 +292,7 @@ def _absorb_apart(apart, below_top, total, deepest, leaps, values, weights, lg_w
                 weight -= copies << (grain + h)
             n = begin + until - weight
         else:
-            # Which place of a block is drawn follows from the coin and the block's number, as in `update`.
+            # The coin and the block's number determine which place is drawn, as in `update`.
             place = draw(apart.coin, grain, n >> grain)
             first = n - within - begin
             if first + size > end - begin:
@@ -325,7 +326,7 @@ def _absorb_apart(apart, below_top, total, deepest, leaps, values, weights, lg_w
 
 @inner
 def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top):
-    """Add the items of another sketch that `levels` bounds, and that stand for `n` values."""
+    """Add the items of another sketch with `n` values; `levels` bounds its levels."""
     figures, held = apart.figures, apart.held
     while float(figures[N] + n) > _most(below_top[0], figures[DEPTH], figures[GRAIN]):
         _deepen(apart, deepest, top)
@@ -340,7 +341,8 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
             figures[RETAINED] += some
             if figures[RETAINED] > _limit(total, leaps, figures[DEPTH]):
                 _compress(apart, below_top, total, deepest, leaps, top)
-        # What is lighter than the lowest level goes through the sampler; what is too heavy joins in copies.
+        # Items lighter than the lowest level go through the sampler; items that are too heavy are added as
+        # copies.
         if done < len(run):
             rest, lg_weight, weight = run[done:], np.int64(h), np.int64(1) << h
             _absorb_apart(apart, below_top, total, deepest, leaps, rest, apart.counts, lg_weight, weight, top)
@@ -348,7 +350,7 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
 
 @inner
 def _counted(values, weights, apart):
-    """Copy values that count, neither NaN nor of weight 0, with their weights; how many there are."""
+    """Copy values that are not NaN and have a weight above 0, with their weights; return their number."""
     count = 0
     for i in range(len(values)):
         if values[i] == values[i] and weights[i] != 0:
@@ -359,7 +361,7 @@ def _counted(values, weights, apart):
 
 @inner
 def _sum_up(weights, sums):
-    """Fill in `Apart.sums`; the least and the greatest weight."""
+    """Fill in `Apart.sums`; return the least and the greatest weight."""
     up_to, run = np.int64(0), 1 << _LG_RUN
     whole = len(weights) // run * run
     for at in range(0, whole, run):
@@ -379,8 +381,8 @@ def _sum_up(weights, sums):
 
 @lean
 def update(state, below_top, total, deepest, leaps, groups, ends, values, weights, workspace, apart, at):
-    """Add runs of values from number `at` on, each as often as its weight says, NaN skipped, as `resume` has
-    it. Run r, up to ``ends[r]``, is of group ``groups[r]``; no group's n leaves its range."""
+    """Add runs of weighted values from number `at` on, without NaN, as a step of `resume`. Run r, up to
+    ``ends[r]``, belongs to group ``groups[r]``; no group's n leaves its range."""
     begin = np.int64(at)
     for r in range(len(ends)):
         g = groups[r]
@@ -392,7 +394,7 @@ def update(state, below_top, total, deepest, leaps, groups, ends, values, weight
         while begin < ends[r]:
             end = min(begin + SCANNED, ends[r])
             numbers, own = values[begin:end], weights[begin:end]
-            # Nearly always all values count: then nothing is copied. What doesn't count is no extreme.
+            # Usually all values count, and nothing is copied. Values that don't count are not extremes.
             least, greatest = _sum_up(own, apart.sums)
             if least == 0 or scan_extremes(state, g, numbers, workspace):
                 count = _counted(numbers, own, apart)

@@ -9,20 +9,20 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import USUAL_QUANTILES
-from ..core.column_kinds import numeric
-from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images, image_column
-from ..core.numbers import as_numbers
+from ..core.columns.column_kinds import numeric
+from ..core.groups.group_numbers import as_groups
 from ..core.protocol import Groups
+from ..core.values.image_columns import as_images, image_column
+from ..core.values.numbers import as_numbers
 from .estimate import quantiles
 from .sketch import REQ
 from .store import Store
 
 
 def float_numbers(leaf: pa.DataType) -> dict[str, Any]:
-    """Numbers that 4-byte floats say something of.
+    """Accept numbers that 4-byte floats can represent.
 
-    Raises `TypeError` for points in time, of which they can't tell minutes apart, and for all but numbers.
+    Raises `TypeError` for timestamps, whose minutes floats can't distinguish, and for anything but numbers.
     """
     if pa.types.is_date(leaf) or pa.types.is_timestamp(leaf):
         raise TypeError(
@@ -35,8 +35,8 @@ def float_numbers(leaf: pa.DataType) -> dict[str, Any]:
 class REQGroups(Groups):
     """Many `REQ` sketches of one k in one pool of items.
 
-    Errors and bytes as `REQ`; the column is `binary`, a DataSketches image a group. A group that has seen v
-    values holds at most 2 v items, or 8, until it compacts.
+    Errors and bytes are those of `REQ`; the column is `binary`, with one DataSketches image per group. A
+    group with v values holds at most 2 v items, or 8, until it compacts.
 
     >>> groups = REQGroups(2)
     >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])
@@ -63,25 +63,25 @@ class REQGroups(Groups):
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold DataSketches images in, of any k.
+        """Merge DataSketches images of any k.
 
-        Raises `SketchError` for bytes that are not a sketch's, or one's that is accurate at the other end;
-        nothing is folded in then.
+        Raises `SketchError` for bytes that are not such a sketch, or of a sketch that is accurate at the
+        other end; then nothing is merged.
         """
         numbers, images = as_images(groups, column, len(self), REQ.family)
         self._store.merge_images(numbers, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
-        """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return a DataSketches image per group, as `binary` (`large_binary` beyond 2 GiB)."""
         return image_column(*self._store.images())
 
     def answers(self, **question: Any) -> pa.Array:
-        """What `REQ.answer` gives, of each group: a struct of n and a list of quantiles."""
+        """Return `REQ.answer` for each group: a struct of n and a list of quantiles."""
         shares = np.array(USUAL_QUANTILES)
         n = self._store.state.n
         some = n > 0
         fields = [column[some].ravel() for column in quantiles(self._store, shares)]
-        # As in an answer of one sketch: JSON has no word for what is infinite.
+        # As in a single sketch's answer: JSON can't represent infinities.
         known = [pa.array(column, mask=~np.isfinite(column)) for column in fields]
         rows = pa.StructArray.from_arrays(
             [pa.array(np.tile(shares, int(some.sum()))), *known], ["q", "value", "lower", "upper"]

@@ -1,12 +1,12 @@
-"""The bytes of a REQ sketch of floats: the image of Apache DataSketches, written and checked.
+"""Write and validate the bytes of a REQ sketch of floats: the image of Apache DataSketches.
 
     byte 0         1          2           3      4  5   6       7
          preamble  serial     family 17   flags  k      levels  raw
          ints      version                                      items
 
-2, 1, empty flag: nothing follows. 2, 1, raw flag: one to four items follow, floats. Otherwise its levels
-follow, from the lowest on. If there are two or more, the first byte is 4, and before them are n (uint64), the
-lowest and the highest item. A level is
+2, 1, empty flag: nothing follows. 2, 1, raw flag: one to four float items follow. Otherwise the levels
+follow, from the lowest on. If there are two or more, the first byte is 4, and n (uint64), the lowest and the
+highest item come before them. A level is
 
     schedule (uint64), section size (float), level, sections, 2 unused, items (uint32), items (floats)
 
@@ -18,20 +18,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from ..core.resume import DONE
-from ..core.sort import copy, sort
+from ..core.sorting.sort import copy, sort
 from .sections import FIRST_SECTIONS, MAX_K, MIN_K, doublings
 from .update import MAX_N, Image, fold, restore, saved
 
 MOST_LEVELS = 58
 HEADER, LEVEL = 24, 20
-"""Bytes before the levels of an image of several, and before the items of a level."""
+"""The bytes before the levels of an image with several, and before the items of a level."""
 _FAMILY = 17
 _EMPTY, _HIGH, _RAW, _SORTED = 4, 8, 16, 32
 _MOST_RAW = 4
 SPARE = 64
-"""Items behind the last that a merging network reads, whatever they are."""
+"""Items after the last that a merging network reads; their values don't matter."""
 
 FAULTS = (
     "",
@@ -47,11 +47,11 @@ FAULTS = (
     "an item is NaN, lies beyond the lowest and highest, or is out of order within its level",
     "its levels don't add up to n, or more bytes follow",
 )
-"""What can be wrong with an image, by the number that `decode` gives."""
+"""What is wrong with an image, by the number that `decode` returns."""
 
 
 def new_image(items: int) -> Image:
-    """Room for an image of so many items at most; the networks that merge read a chunk beyond."""
+    """Return room for an image of at most this many items; merging networks read a chunk beyond."""
     ends, schedule = np.zeros((2, MOST_LEVELS + 2), np.int64)
     return Image(np.zeros(items + SPARE, np.float32), ends, schedule, np.zeros(2, np.float32))
 
@@ -73,7 +73,7 @@ def _put(data, at, width, number):
 
 @inner
 def _ordered(items, low, high, is_sorted):
-    """Whether all items lie within the edges, and in order if they must; with NaN no comparison is true."""
+    """Whether all items are within the range, and sorted if they must be; comparisons with NaN are false."""
     good = True
     for i in range(len(items)):
         good &= (low <= items[i]) & (items[i] <= high)
@@ -85,7 +85,7 @@ def _ordered(items, low, high, is_sorted):
 
 @inner
 def _find_edges(items, edges):
-    """The lowest and the highest of some items, of which there is at least one."""
+    """Find the lowest and the highest of at least one item."""
     edges[0] = edges[1] = items[0]
     for i in range(1, len(items)):
         edges[0], edges[1] = min(edges[0], items[i]), max(edges[1], items[i])
@@ -93,8 +93,8 @@ def _find_edges(items, edges):
 
 @inner
 def _sizes_fit(raw, sizes, k, schedule, section, sections):
-    """Whether a level has the sections that it may have by its schedule. Java stops doubling a little before
-    C++ does; of a sketch that was merged with others, either may be behind."""
+    """Whether a level's sections match its schedule. Java stops doubling a little before C++, and in a merged
+    sketch either may be behind."""
     for done in range(doublings(sizes, k, schedule) + 1):
         if sections == FIRST_SECTIONS << done:
             return abs(section - raw[k >> 1, done]) <= np.float32(1e-4) * section
@@ -103,9 +103,9 @@ def _sizes_fit(raw, sizes, k, schedule, section, sections):
 
 @inner
 def decode(data, raw, sizes, image, numbers):
-    """Take bytes apart into an image; gives the fault. `numbers` becomes (levels, k, n, high_ranks).
+    """Decode bytes into an image; return the fault. `numbers` becomes (levels, k, n, high_ranks).
 
-    The image has room for a fourth of as many items as there are bytes.
+    The image has room for a quarter as many items as there are bytes.
     """
     size = len(data)
     image.ends[0] = 0
@@ -124,7 +124,7 @@ def decode(data, raw, sizes, image, numbers):
         end = 8 + 4 * n_raw
         if depth != 1 or n_raw < 1 or n_raw > _MOST_RAW or size < end:
             return 5
-        for place in range(end, size):  # the package leaves room behind raw items
+        for place in range(end, size):  # the datasketches package leaves room after raw items
             if data[place]:
                 return 5
         copy(data[8:end], items.view(np.uint8))
@@ -185,8 +185,8 @@ def decode(data, raw, sizes, image, numbers):
 
 @lean
 def check(data, offsets, raw, sizes, image, numbers, high_ranks, at):
-    """The first image from `at` on that is refused, its fault (0: it is accurate at the other end), and how
-    many values those before it have seen."""
+    """Return the first rejected image from `at` on, its fault (0: it is accurate at the other end), and the
+    number of values of the images before it."""
     seen = 0.0
     for i in range(at, len(offsets) - 1):
         fault = decode(data[offsets[i] : offsets[i + 1]], raw, sizes, image, numbers)
@@ -198,8 +198,8 @@ def check(data, offsets, raw, sizes, image, numbers, high_ranks, at):
 
 @lean
 def merge(state, data, offsets, raw, sizes, image, numbers, groups, high_ranks, at):
-    """Fold image i, from number `at` on, into sketch ``groups[i]``, as `resume` has it. `check` has seen
-    them all."""
+    """Merge image i, from number `at` on, into sketch ``groups[i]``, as a step of `resume`. `check` has
+    validated all images."""
     for i in range(at, len(groups)):
         decode(data[offsets[i] : offsets[i + 1]], raw, sizes, image, numbers)
         depth = numbers[0]
@@ -215,7 +215,7 @@ def merge(state, data, offsets, raw, sizes, image, numbers, groups, high_ranks, 
 
 @inner
 def find_edges(state, g, zero, edges):
-    """The lowest and the highest value, of which level 0, sorted in `zero`, may hold newer ones."""
+    """Find the lowest and the highest value; level 0, sorted in `zero`, may hold newer extremes."""
     edges[0], edges[1] = state.low[g], state.high[g]
     if len(zero):
         edges[0], edges[1] = min(edges[0], zero[0]), max(edges[1], zero[-1])
@@ -223,9 +223,9 @@ def find_edges(state, g, zero, edges):
 
 @lean
 def write(state, raw, sizes, high_ranks, offsets, out, edges, items, levels):
-    """Write every sketch's image into the bytes `out`, and where each ends behind ``offsets[0]``.
+    """Write every sketch's image into the bytes `out`, and its end into `offsets`, after ``offsets[0]``.
 
-    `edges` is room for three floats, `items` and `levels` what `saved` takes.
+    `edges` has room for three floats, `items` and `levels` are for `saved`.
     """
     for g in range(len(state.n)):
         compacted = saved(state, sizes, g, high_ranks, items, levels)
@@ -274,8 +274,9 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges, items, levels):
 
 @lean
 def unpack(state, sizes, high_ranks, first, items, weights, ends, edges, old_items, levels):
-    """The items in order of sketches from `first` on, how many values each stands for, where those of each
-    sketch end (as many as are asked for), and its lowest and highest value; else as `write`."""
+    """Write the sorted items of sketches from `first` on, their weights, where each sketch's items end, and
+    its
+    lowest and highest value; other arguments are as for `write`."""
     top = np.float32(np.inf)
     at = np.int64(0)
     for i in range(len(ends)):
@@ -284,7 +285,7 @@ def unpack(state, sizes, high_ranks, first, items, weights, ends, edges, old_ite
         before = state.start[g] + state.retained[g]
         end = at + state.retained[g]
         to = at
-        # Each level is merged into those below it, from behind: no other room is needed.
+        # Each level is merged into the lower ones from the end, which needs no other room.
         for h in range(state.depth[g]):
             count = np.int64(state.counts[g, h])
             before -= count

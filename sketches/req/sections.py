@@ -1,8 +1,8 @@
-"""How many items each level of a REQ sketch holds, by k and by how often it was compacted.
+"""The capacity of each level of a REQ sketch, by k and by its number of compactions.
 
-A level is cut into sections. It begins with three of k items, and holds two times as many items as they have.
-Each time its schedule, the number of its compactions, reaches 2^(sections − 1), it gets twice as many
-sections, each smaller by √2, until a section would have fewer than four items.
+A level is divided into sections. It begins with three sections of k items, and holds twice as many items as
+the sections have. Each time its schedule, the number of its compactions, reaches 2^(sections − 1), it gets
+twice as many sections, each smaller by √2, until a section would have fewer than four items.
 
 Source: datasketches-cpp `req_compactor::ensure_enough_sections`.
 """
@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.jit import inner
+from ..core.compilation.jit import inner
 
 MIN_K, MAX_K = 4, 1024
 FIRST_SECTIONS = 3
 MOST_DOUBLINGS = 5
-"""A level would have to be compacted 2^95 times to get another one."""
+"""A level would have to be compacted 2^95 times for another doubling."""
 _RELATIVE = math.sqrt(0.0512 / FIRST_SECTIONS)
 _FIXED = 0.084
 
 
 @cache
 def raw_sizes() -> np.ndarray:
-    """The size of a section before it is rounded (float32): a row for each k / 2, a column for each doubling.
+    """Return the unrounded size of a section (float32): a row per k / 2, a column per doubling.
 
     >>> raw_sizes()[6, :3].tolist()
     [12.0, 8.485281944274902, 6.000000476837158]
@@ -41,7 +41,7 @@ def raw_sizes() -> np.ndarray:
 
 @cache
 def section_sizes() -> np.ndarray:
-    """The size of a section (int32) by k / 2 and doublings; 0 from the first that would be below four.
+    """Return the size of a section (int32) by k / 2 and doublings; 0 from the first size below four on.
 
     >>> section_sizes()[6].tolist()
     [12, 8, 6, 4, 4, 0]
@@ -52,7 +52,7 @@ def section_sizes() -> np.ndarray:
 
 @inner
 def doublings(sizes, k, schedule):
-    """How often a level whose `schedule` says how often it was compacted has doubled its sections."""
+    """Return how often a level with this `schedule` has doubled its sections."""
     done = 0
     while (
         done < MOST_DOUBLINGS
@@ -65,15 +65,15 @@ def doublings(sizes, k, schedule):
 
 @inner
 def capacity(sizes, k, doubled):
-    """How many items a level that has doubled its sections so often holds before it is compacted."""
+    """Return how many items a level with this number of doublings holds before it is compacted."""
     return 2 * (FIRST_SECTIONS << np.int64(doubled)) * np.int64(sizes[k >> 1, doubled])
 
 
 @inner
 def kept_back(sizes, k, doubled, schedule, count):
-    """How many of `count` items a compaction leaves where they are, so that an even number is compacted.
+    """Return how many of `count` items a compaction keeps, so that an even number is compacted.
 
-    Half the capacity is always left. Of the other sections the nearest one is compacted every time, the next
+    Half the capacity is always kept. Of the other sections, the nearest is compacted every time, the next
     every second time, and so on by the trailing ones of the schedule.
     """
     sections, size = FIRST_SECTIONS << np.int64(doubled), np.int64(sizes[k >> 1, doubled])
@@ -85,10 +85,11 @@ def kept_back(sizes, k, doubled, schedule, count):
 
 
 def rank_errors(k: Any, depth: Any, n: Any, ranks: Any, high_ranks: bool) -> Any:
-    """One standard deviation of the error of `ranks`, all of them arrays or numbers that fit each other.
+    """Return one standard deviation of the error of `ranks`; all arguments are arrays or numbers that
+    broadcast.
 
-    It is 0 where a rank is exact: while there is one level, and for as many items at the accurate end as its
-    three sections hold.
+    It is 0 for exact ranks: while there is one level, and for as many items at the accurate end as its three
+    sections hold.
 
     Source: datasketches-java `ReqSketch.getRankLB`, whose factors are measured, not proved.
     """

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.answers import quantile_answer
-from ..core.numbers import as_numbers
 from ..core.parameters import deviations
-from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
+from ..core.values.numbers import as_numbers
+from ..core.values.points import as_share, as_shares, double_point
 from .estimate import TailEstimates, errors_at, quantiles
 from .store import Store
 
@@ -125,7 +125,7 @@ class REQ(Sketch):
         """
         image = np.frombuffer(data, np.uint8)
         k, flags = (int(image[4]) | int(image[5]) << 8, int(image[3])) if len(image) >= 8 else (12, 0)
-        # Whatever is wrong with them, the image's check names it.
+        # The image's validation reports whatever is wrong.
         k = k if 4 <= k <= 1024 and k % 2 == 0 else 12
         sketch = cls(k, bool(flags & 8), seed=zlib.crc32(data) if seed is None else seed)
         sketch._store.merge_images(np.zeros(1, np.int64), image, np.array([0, len(image)], np.int64))
@@ -153,11 +153,11 @@ class REQ(Sketch):
         """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         items, up_to, (low, high) = self._sorted()
         exact = double_point(self.family, x)
-        # What is finite is below what counts as infinite.
+        # Finite values are below values that count as infinite.
         point = np.float32(exact if math.isinf(exact) else min(max(exact, -_LARGEST), _LARGEST))
         if point < low or point >= high:
             return float(point >= high)
-        # One value at least is at most this, and one above it, though neither may be among the items.
+        # At least one value is at most this, and one is above it, although neither may be among the items.
         rank = float(up_to[np.searchsorted(items, point, side="right")] / self.n)
         return min(max(rank, 1 / self.n), 1 - 1 / self.n)
 
@@ -188,7 +188,7 @@ class REQ(Sketch):
         return f"REQ(k={self.k}, {end} ranks, n={self.n}, min={low:.6g}, median={middle:.6g}, max={high:.6g})"
 
     def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Items ascending, how many values lie before each and in all, and the lowest and highest value."""
+        """Return the sorted items, cumulative numbers of values, and the lowest and highest value."""
         self._check_not_empty()
         if self._view is None:
             items, weights, _, edges = self._store.unpacked(0, 1)

@@ -1,4 +1,4 @@
-"""The arrays of many REQ sketches, kept large enough for the kernels that fill them."""
+"""The arrays of many REQ sketches, enlarged as kernels need."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arena import new_extent, packed
-from ..core.group_numbers import frozen
-from ..core.group_order import by_group
+from ..core.groups.arena import new_extent, packed
+from ..core.groups.group_numbers import frozen
+from ..core.groups.group_order import by_group
+from ..core.hashing.random import base_state, group_states
 from ..core.limits import refuse_beyond
 from ..core.parameters import flag, whole
 from ..core.protocol import SketchError
-from ..core.random import base_state, group_states
 from ..core.resume import resume
 from . import images
 from . import update as kernels
 from .sections import FIRST_SECTIONS, MAX_K, MIN_K, raw_sizes, section_sizes
 
 _SLICE = 1 << 20
-"""Rows ordered by group at a time."""
+"""Rows sorted by group at a time."""
 _LEAST = 1024
 _TOO_MANY = f"REQ: merging would count more than {kernels.MAX_N} values"
 
 
 class Store:
-    """`n` REQ sketches of one k, accurate at one end; grows arrays and pool as the kernels ask for it."""
+    """`n` REQ sketches of one k, accurate at one end; enlarges arrays and pool when kernels request it."""
 
     def __init__(self, n: int, k: int, high_ranks: bool, seed: int | None) -> None:
         if whole("REQ", "k", k, MIN_K, MAX_K) % 2:
@@ -38,7 +38,7 @@ class Store:
         self.resize(n)
 
     def _empty(self, first: int, end: int, width: int) -> kernels.State:
-        """Rows for the sketches from `first` up to `end`."""
+        """Return empty rows for the sketches from `first` to `end`."""
         n = end - first
         return kernels.State(
             items=np.empty(0, np.float32),
@@ -84,7 +84,7 @@ class Store:
         self.n = max(self.n, n)
 
     def _enlarge(self, why: int) -> None:
-        """Room of the sort that a kernel asked for."""
+        """Make room of the kind that a kernel requested."""
         old = self._state
         if why == kernels.MORE_LEVELS:
             by_level = {name: getattr(old, name) for name in ("schedule", "doubled", "counts")}
@@ -123,14 +123,14 @@ class Store:
             refuse_beyond(kernels.MAX_N, "REQ", self.state.n, groups[numbers == numbers])
 
     def _add(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
-        """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
+        """Add runs of values; the run of sketch ``groups[r]`` ends at ``ends[r]``."""
         rows = frozen(groups), frozen(ends), frozen(values), self.high_ranks
         resume(lambda at: kernels.update(self.state, self._sizes, *rows, at), self._enlarge)
 
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
-        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``.
+        """Merge the image whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``, for all i.
 
-        Raises `SketchError` naming the fault of the first that is refused; none is folded in then.
+        Raises `SketchError` naming the fault of the first invalid image; then none is merged.
         """
         tables = self._raw, self._sizes
         image = images.new_image(int(np.diff(offsets).max(initial=0)) // 4 + 1)
@@ -145,7 +145,7 @@ class Store:
         resume(lambda at: images.merge(self.state, *given, *rows, at), self._enlarge)
 
     def _check_counts(self, groups: np.ndarray, given: tuple[Any, ...]) -> None:
-        """Refuse what would count too many values."""
+        """Refuse images that would count too many values."""
         n = {int(g): int(self.state.n[g]) for g in groups}
         data, offsets, raw, sizes, image, numbers = given
         for i, g in enumerate(groups.tolist()):
@@ -165,7 +165,7 @@ class Store:
         )
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every sketch's bytes one after another, and where each starts and ends (int64, n + 1)."""
+        """Return all sketches' bytes, concatenated, and their offsets (int64, n + 1)."""
         state, *old = self._to_read()
         depth, retained = state.depth.sum(dtype=np.int64), state.retained.sum(dtype=np.int64)
         most = (images.HEADER + images.LEVEL) * self.n + images.LEVEL * depth + 4 * retained
@@ -175,14 +175,14 @@ class Store:
         return out[: offsets[-1]], offsets
 
     def _to_read(self) -> tuple[kernels.State, np.ndarray, np.ndarray]:
-        """The arrays, with scratch for any sketch, and room for what one was before it was compacted."""
+        """Return the arrays, with scratch for any sketch, and room to save one before it is compacted."""
         most = int(self.state.retained.max(initial=0))
         self._make_scratch(kernels.scratch_places(most))
         return self.state, np.empty(most, np.float32), np.empty((4, images.MOST_LEVELS + 2), np.int64)
 
     def unpacked(self, first: int, end: int) -> tuple[np.ndarray, ...]:
-        """Of the sketches from `first` up to `end`: their items (float32) in order, how many values each
-        stands for (int64), where those of each sketch end (int64), its lowest and highest value (n × 2)."""
+        """Return, for the sketches from `first` to `end`, their sorted items (float32), the items' weights
+        (int64), where each sketch's items end (int64), and its lowest and highest value (n × 2)."""
         state, *old = self._to_read()
         held = int(state.retained[first:end].sum(dtype=np.int64))
         items, weights = np.empty(held, np.float32), np.empty(held, np.int64)
@@ -192,7 +192,7 @@ class Store:
         return items[:used], weights[:used], ends, edges
 
     def one(self, g: int) -> Store:
-        """A copy of sketch `g`, coins and all, as a store of one."""
+        """Return a copy of sketch `g`, including its coins, as a store of one."""
         state = self.state
         start, room = int(state.start[g]), int(state.room[g])
         twin = Store(1, int(state.k[g]), self.high_ranks, seed=0)

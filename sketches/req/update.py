@@ -1,16 +1,17 @@
-"""REQ's items of many sketches in one pool, and the kernels that add to them and compact them.
+"""The items of many REQ sketches in one pool, and the kernels that add and compact them.
 
-Sketch g owns a region of the pool. Its levels lie in it one after another, the top one first, each sorted
-ascending; the last one, level 0, is followed by free room and sorted when it is compacted. Once the levels
-hold `nominal` items together, those that are full are compacted from the bottom up: of the items away from
-the accurate end, in order, every second one goes to the next level, where it counts twice as much.
+Sketch g owns a region of the pool, which holds its levels one after another, the top level first, each sorted
+ascending; the last one, level 0, is followed by free room and sorted when it is compacted. When the levels
+have `nominal` items together, full levels are compacted from the bottom up: of the items away from the
+accurate end, in order, every second one moves to the next level, where it has twice the weight.
 
-That leaves little room in a deep sketch, whose levels are compacted no further than they must be. So level 0
-of one of `_DEEP` levels takes half as many items again before it is compacted: what a compaction costs is
-shared by more values, and fewer compactions err less. Images and answers are those of the sketch compacted.
+This leaves little room in a deep sketch, because levels are compacted no further than necessary. So level 0
+of a sketch with `_DEEP` levels accepts half as many items again before it is compacted: a compaction's cost
+is shared by more values, and fewer compactions cause less error. Images and answers are those of the
+compacted sketch.
 
 Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021; the
-schedule as in datasketches-cpp `req_sketch`, so that up to there levels hold as many items there and here.
+schedule is as in datasketches-cpp `req_sketch`, so that until then levels hold as many items as there.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate
-from ..core.jit import inner, lean
-from ..core.random import mix, step
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate
+from ..core.hashing.random import mix, step
 from ..core.resume import DONE, NO_ROOM
-from ..core.sort import copy, merge_sorted, sort
-from ..core.sorting_network import CHUNK
+from ..core.sorting.sort import copy, merge_sorted, sort
+from ..core.sorting.sorting_network import CHUNK
 from .sections import capacity, doublings, kept_back
 
 MORE_LEVELS, MORE_SCRATCH = -2, -3
 TOO_MANY = 1
 MAX_N = (1 << 62) - 1
 SHARED = 3
-"""The first fields of `State` that sketches share; a row of each other one belongs to one sketch."""
+"""The first fields of `State`, which all sketches share; each row of the other fields is one sketch's."""
 _LEAST = 8
 _DEEP = 8
 
 
 class State(NamedTuple):
-    """The pool, its extent and what is worked in; then a row for each sketch.
+    """The pool, its extent and scratch; then a row for each sketch.
 
-    `retained` and `nominal` count items, `room` the places of its region, `ordered` the items of level 0 that
-    are in order. Bit h of `coins` is the last coin of level h, whose compactions `schedule` counts; `doubled`
-    says how often they have doubled its sections.
+    `retained` and `nominal` count items, `room` the places of its region, `ordered` the sorted items of level
+    0. Bit h of `coins` is the last coin of level h; `schedule` counts the level's compactions, `doubled` how
+    often they have doubled its sections.
     """
 
     items: np.ndarray
@@ -65,9 +66,9 @@ class State(NamedTuple):
 
 
 class Image(NamedTuple):
-    """A sketch that was read: its items, level 0 first, where each level ends, and how often compacted.
+    """A decoded sketch: its items, level 0 first, where each level ends, and its numbers of compactions.
 
-    `size` says what there is of it: its levels, k, n, and whether it is empty.
+    `size` has its levels, k, n, and whether it is empty.
     """
 
     items: np.ndarray
@@ -77,7 +78,7 @@ class Image(NamedTuple):
 
 
 def scratch_places(items):
-    """What compacting so many items takes: three arrays of them, and what they are sorted in."""
+    """Return the scratch needed to compact this many items: three arrays, and room for sorting."""
     return 6 * items + 16 * CHUNK
 
 
@@ -87,8 +88,9 @@ scratch_size = inner(scratch_places)
 
 @inner
 def _combined(state, sizes, g, k, image, depth_of_image):
-    """(levels, items, nominal) of sketch `g` with an image folded in and nothing compacted, and how many
-    levels it has once levels that are full are compacted. Nothing is changed."""
+    """Compute (levels, items, nominal) of sketch `g` merged with an image but not compacted, and the number
+    of
+    levels after compacting full levels. Changes nothing."""
     own_depth = np.int64(state.depth[g])
     depth = max(own_depth, depth_of_image)
     retained, nominal = np.int64(0), np.int64(0)
@@ -118,8 +120,8 @@ def _combined(state, sizes, g, k, image, depth_of_image):
 
 @inner
 def _move(state, g, room):
-    """Give sketch `g` a region of so many places; False, and nothing has changed, if there is no room."""
-    # The network that merges reads a chunk beyond a run.
+    """Give sketch `g` a region of `room` places. Returns False, with nothing changed, if there is no room."""
+    # The merging network reads a chunk beyond a run.
     to = allocate(state.extent, room, len(state.items) - CHUNK)
     if to < 0:
         return False
@@ -139,7 +141,7 @@ def _has_scratch(state, items):
 
 @inner
 def _order_zero(state, g, work):
-    """Put level 0 of sketch `g` in order, and fold its ends into those of the sketch."""
+    """Sort level 0 of sketch `g`, and update the sketch's extremes."""
     count, ordered = np.int64(state.counts[g, 0]), np.int64(state.ordered[g])
     end = state.start[g] + state.retained[g]
     level, top = state.items[end - count : end], np.float32(np.inf)
@@ -157,7 +159,7 @@ def _order_zero(state, g, work):
 
 @inner
 def _is_full(state, sizes, g, k, level):
-    """Whether any level from `level` up holds as many items as it may."""
+    """Whether any level from `level` up is full."""
     for h in range(level, state.depth[g]):
         if state.counts[g, h] >= capacity(sizes, k, state.doubled[g, h]):
             return True
@@ -166,11 +168,12 @@ def _is_full(state, sizes, g, k, level):
 
 @inner
 def _compress(state, sizes, g, high_ranks):
-    """Compact the levels of sketch `g` that are full, from the bottom up. Its caller has made sure that there
-    are columns for another level, and scratch.
+    """Compact the full levels of sketch `g`, from the bottom up. The caller has ensured that there are
+    columns
+    for another level, and scratch.
 
-    Levels are laid down from the end of `out` towards its beginning, as a region has the upper ones first.
-    Those above the last that changes stay where they are.
+    Levels are written from the end of `out` towards its beginning, because a region has upper levels first.
+    Levels above the last changed one stay in place.
     """
     k, total, top = np.int64(state.k[g]), np.int64(state.retained[g]), np.float32(np.inf)
     region = state.items[state.start[g] : state.start[g] + total]
@@ -187,7 +190,7 @@ def _compress(state, sizes, g, high_ranks):
         level = region[before - count : before]
         before -= count
         if n_promoted:
-            # Where it ends is where what is left of it will: with high ranks that is in place already.
+            # The rest of a level ends where the level ends: with high ranks, it is already in place.
             both = out[to - count - n_promoted : to]
             merge_sorted(level, promoted[:n_promoted], both, top, spare)
             level = both
@@ -199,14 +202,14 @@ def _compress(state, sizes, g, high_ranks):
             schedule, bit = state.schedule[g, h], np.uint64(1) << np.uint64(h)
             kept = kept_back(sizes, k, done, schedule, count)
             first, end = (np.int64(0), count - kept) if high_ranks else (kept, count)
-            # Every second compaction takes those that the one before has dropped, so that errors cancel.
+            # Every second compaction keeps the items that the previous one dropped, so that errors cancel.
             coins = coins ^ bit if schedule & 1 else (coins & ~bit) | (bits & bit)
             taken = level[first + 1 : end] if coins & bit else level[first:end]
             n_promoted = (end - first) >> 1
             for i in range(n_promoted):
                 promoted[i] = taken[2 * i]
             state.schedule[g, h] = schedule + 1
-            if (schedule + 1) & schedule == 0:  # no other number reaches a power of two
+            if (schedule + 1) & schedule == 0:  # the schedule reaches a power of two
                 now = doublings(sizes, k, schedule + 1)
                 state.doubled[g, h] = now
                 state.nominal[g] += capacity(sizes, k, now) - capacity(sizes, k, done)
@@ -232,7 +235,7 @@ def _compress(state, sizes, g, high_ranks):
 
 @inner
 def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
-    """Fold the levels of an image into those of sketch `g`, of k from now on; there is room and scratch."""
+    """Merge the levels of an image into sketch `g`, which then has this k; there is room and scratch."""
     own_depth, top = np.int64(state.depth[g]), np.float32(np.inf)
     held = np.int64(state.retained[g])
     region = state.items[state.start[g] : state.start[g] + held]
@@ -264,8 +267,8 @@ def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
         state.schedule[g, h] = schedule
         state.doubled[g, h] = doublings(sizes, k, schedule)
     copy(out[:total], state.items[state.start[g] :])
-    # What was merged in has had coins of its own: the second of a pair of coins must not follow from a first
-    # one that fell elsewhere.
+    # The merged sketch had its own coins: the second of a pair of coins must not depend on a first one that
+    # was tossed elsewhere.
     state.state[g] = step(state.state[g])
     state.coins[g] = mix(state.state[g])
     state.depth[g], state.k[g], state.retained[g], state.nominal[g] = depth, k, total, nominal
@@ -274,22 +277,23 @@ def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
 
 @inner
 def copy_up(source, target):
-    """All of `source` to `target`, of the same length, which may overlap it from above."""
+    """Copy `source` to `target`, of the same length, which may overlap it from above."""
     for i in range(len(source) - 1, -1, -1):
         target[i] = source[i]
 
 
 @inner
 def _limit(state, g):
-    """How many items sketch `g` takes before it is compacted."""
+    """Return how many items sketch `g` accepts before it is compacted."""
     nominal = np.int64(state.nominal[g])
     return nominal + (nominal >> 1) if state.depth[g] >= _DEEP else nominal
 
 
 @inner
 def saved(state, sizes, g, high_ranks, items, levels):
-    """Compact sketch `g` if it holds more than an image of it may, and save in `items` and `levels` what it
-    was, for `restore`. There are scratch and room for all its items; whether it was compacted."""
+    """Compact sketch `g` if it has more items than its image may have, after saving it in `items` and
+    `levels`
+    for `restore`. There is scratch and room for all its items. Returns whether it was compacted."""
     if state.retained[g] < state.nominal[g]:
         return False
     copy(state.items[state.start[g] : state.start[g] + state.retained[g]], items)
@@ -307,7 +311,7 @@ def saved(state, sizes, g, high_ranks, items, levels):
 
 @inner
 def restore(state, g, items, levels):
-    """Make sketch `g` again what it was when it was `saved`."""
+    """Restore sketch `g` to what `saved` saved."""
     row = levels[3]
     for h in range(row[0]):
         state.counts[g, h] = levels[0, h]
@@ -320,7 +324,7 @@ def restore(state, g, items, levels):
 
 @inner
 def _append(values, to):
-    """Values as items, zeros all of one sign; how many of them are NaN."""
+    """Copy values as items, with zeros of one sign; return how many are NaN."""
     bad = 0
     for i in range(len(values)):
         to[i] = values[i] + np.float32(0.0)
@@ -330,7 +334,7 @@ def _append(values, to):
 
 @inner
 def _without_nan(items):
-    """Move the items that aren't NaN to the front; how many they are."""
+    """Move the items that aren't NaN to the front; return their number."""
     count = 0
     for i in range(len(items)):
         x = items[i]
@@ -341,21 +345,21 @@ def _without_nan(items):
 
 @inner
 def _add(state, sizes, g, high_ranks, values):
-    """Add values until they end or room does; (how many were added, how it ended)."""
+    """Add values until they end or room runs out; return (how many were added, how it ended)."""
     done = 0
     while done < len(values):
         held, limit = np.int64(state.retained[g]), _limit(state, g)
         free = min(np.int64(state.room[g]), limit) - held
         if free == 0:
-            # Double its room, up to what it may hold.
+            # Double the room, up to what the sketch may hold.
             wanted = max(2 * held, held + len(values) - done, _LEAST)
             if not _move(state, g, min(limit, wanted)):
                 return done, NO_ROOM
             continue
         some = min(free, len(values) - done)
         if held + some >= state.nominal[g]:
-            # Whatever compacting takes is there before the item that is one too many: else a sketch would
-            # depend on how its values were cut.
+            # Everything needed for compacting is allocated before the excess item arrives: otherwise a sketch
+            # would depend on how its values were batched.
             if state.depth[g] >= state.counts.shape[1]:
                 return done, MORE_LEVELS
             if not _has_scratch(state, limit):
@@ -375,9 +379,9 @@ def _add(state, sizes, g, high_ranks, values):
 
 @lean
 def update(state, sizes, groups, ends, values, high_ranks, at):
-    """Add runs of values from number `at` on, NaN skipped, as `resume` has it.
+    """Add runs of values from number `at` on, without NaN, as a step of `resume`.
 
-    Run r, up to ``ends[r]``, is of sketch ``groups[r]``.
+    Run r, up to ``ends[r]``, belongs to sketch ``groups[r]``.
     """
     begin = np.int64(at)
     for r in range(len(ends)):
@@ -391,8 +395,9 @@ def update(state, sizes, groups, ends, values, high_ranks, at):
 
 @inner
 def fold(state, sizes, g, high_ranks, image, depth_of_image, k, n):
-    """Fold a sketch of so many levels into `g`; how it ended. Of different k the smaller counts, unless it is
-    that of an image that holds every value and so has no error."""
+    """Merge a sketch with `depth_of_image` levels into `g`; return how it ended. The smaller k wins, unless
+    it
+    belongs to an image that has every value and so no error."""
     if n > MAX_N - state.n[g]:
         return TOO_MANY
     smaller = np.int64(state.k[g])

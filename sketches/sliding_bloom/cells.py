@@ -1,12 +1,12 @@
 """Cells of one byte, each with the time it was last set, in blocks of 256: a Bloom filter's bits with times.
 
-A value picks one block and one cell in each of its eight lanes of 32, as in a blocked Bloom filter
-(`bloom.update`). Time runs in steps of `width` microseconds. A cell holds 0 or the number of the last step
-that set it, counted from its sketch's `base`: the step before the first one that the window still reaches.
-Cells of other lanes or values may only make a cell's step later, so the earliest of a value's eight steps is
-never before its own: a value isn't forgotten too soon.
+A value selects one block and one cell in each of its eight lanes of 32, as in a blocked Bloom filter
+(`bloom.update`). Time is divided into steps of `width` microseconds. A cell holds 0 or the number of the last
+step that set it, counted from its sketch's `base`: the step before the first step of the window. Other values
+can only make a cell's step later, so the earliest of a value's eight steps is never before the value's own
+step: a value isn't forgotten too soon.
 
-A window is at most 128 steps and a cell counts to 255, so `base` has to move about once a window.
+A window has at most 128 steps and a cell counts to 255, so `base` has to move about once per window.
 
 Source: Kong, He, Shao, Gui, Cheng, "Time-Out Bloom Filter: A New Sampling Method for Recording More Flows",
 ICOIN 2006; the blocks are those of Putze, Sanders and Singler (2007).
@@ -17,25 +17,25 @@ from __future__ import annotations
 import numpy as np
 
 from ..bloom.update import bit_of, block_of
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 
 LANES = 8
 LANE = 32
 CELLS = LANES * LANE
 """Cells in a block."""
 STEPS = 128
-"""Steps that a window is cut into."""
+"""The number of steps in a window."""
 MOST = 255
-"""The greatest step that a cell can hold."""
+"""The largest step that a cell can hold."""
 NEVER = -(1 << 63)
 LATEST, BASE = 0, 1
-"""What a sketch's head holds: the latest time it saw, and the step that its cells count from."""
+"""The fields of a sketch's head: the latest time seen, and the step from which its cells count."""
 NOTHING = (NEVER, NEVER)
-"""The head of a sketch that saw nothing."""
+"""The head of an empty sketch."""
 
 
 def width_of(window_us: int) -> int:
-    """Microseconds of a step: the window's 128th part, rounded up.
+    """Return the length of a step in microseconds: 1/128 of the window, rounded up.
 
     >>> width_of(3_600_000_000), width_of(1)
     (28125000, 1)
@@ -44,19 +44,19 @@ def width_of(window_us: int) -> int:
 
 
 def first_step(latest_us: int, window_us: int) -> int:
-    """The first step with times later than a window before the latest time."""
+    """Return the first step with times later than a window before the latest time."""
     return (latest_us - window_us + 1) // width_of(window_us)
 
 
 @inner
 def cell_of(key, blocks, j):
-    """The key's cell in lane `j`."""
+    """Return the key's cell in lane `j`."""
     return block_of(key, blocks) * CELLS + j * LANE + np.int64(bit_of(key, j))
 
 
 @inner
 def _age(cells, by):
-    """Count all cells' steps from a base that is so many steps later."""
+    """Move the base of all cells' steps by `by` steps."""
     if by >= MOST:
         for i in range(len(cells)):
             cells[i] = np.uint8(0)
@@ -68,7 +68,7 @@ def _age(cells, by):
 
 @inner
 def _rebase(cells, head, width, window):
-    """Move the base to where the latest time's window begins."""
+    """Move the base to the beginning of the latest time's window."""
     base = (head[LATEST] - window + 1) // width - 1
     if head[BASE] != NEVER:
         _age(cells, base - head[BASE])
@@ -77,12 +77,12 @@ def _rebase(cells, head, width, window):
 
 @inner
 def _set(cells, head, key, time, width, window):
-    """Note a value at a time that the head has seen."""
+    """Record a value at a time that the head has seen."""
     step = time // width
     if head[BASE] == NEVER or head[LATEST] // width - head[BASE] > MOST:
         _rebase(cells, head, width, window)
     number = step - head[BASE]
-    if number < 1:  # out of the window of a later row
+    if number < 1:  # before the window of a later row
         return
     mark, blocks = np.uint8(number), len(cells) // CELLS
     for j in range(LANES):
@@ -92,9 +92,9 @@ def _set(cells, head, key, time, width, window):
 
 @lean
 def add_grouped(tables, slots, heads, groups, keys, times, width, window, log, lines, logged):
-    """Note values where their group has cells, else as lines (group, key, time) of the log.
+    """Record values in their groups' cells, or as lines (group, key, time) of the log for groups without.
 
-    Gives the length of the log.
+    Returns the length of the log.
     """
     for i in range(len(keys)):
         g, time = groups[i], times[i]
@@ -112,9 +112,9 @@ def add_grouped(tables, slots, heads, groups, keys, times, width, window, log, l
 
 @lean
 def replay(tables, slots, heads, log, width, window, keep):
-    """Note the log's lines of groups that have cells there; gives how many lines are left.
+    """Record the log's lines of groups with cells in these; return how many lines are left.
 
-    The other lines are moved to the front, unless the log is to `keep` as it is.
+    The other lines are moved to the front, unless `keep` preserves the log.
     """
     left = 0
     for i in range(len(log)):
@@ -131,7 +131,7 @@ def replay(tables, slots, heads, log, width, window, keep):
 
 @lean
 def fold(cells, head, their_cells, their_latest, width, window):
-    """Merge another sketch's cells, counted from where its own latest time's window begins."""
+    """Merge another sketch's cells, which count from the beginning of its own latest time's window."""
     head[LATEST] = max(head[LATEST], their_latest)
     _rebase(cells, head, width, window)
     later = head[BASE] - (
@@ -146,14 +146,14 @@ def fold(cells, head, their_cells, their_latest, width, window):
 
 @lean
 def trim(cells, head, width, window):
-    """Count from where the latest time's window begins, and forget what lies before."""
+    """Count from the beginning of the latest time's window, and forget earlier steps."""
     if head[LATEST] != NEVER:
         _rebase(cells, head, width, window)
 
 
 @lean
 def places(keys, blocks, cells):
-    """Every key's eight cells, a row each."""
+    """Return every key's eight cells, one row per key."""
     for i in range(len(keys)):
         for j in range(LANES):
             cells[i, j] = cell_of(keys[i], blocks, j)
@@ -161,7 +161,7 @@ def places(keys, blocks, cells):
 
 @lean
 def earliest(cells, keys, steps):
-    """For every key the earliest step of its cells, 0 if one was never set."""
+    """Find for every key the earliest step of its cells, 0 if one was never set."""
     blocks = len(cells) // CELLS
     for i in range(len(keys)):
         least = np.uint8(MOST)
@@ -172,9 +172,10 @@ def earliest(cells, keys, steps):
 
 @lean
 def chance(cells, first):
-    """Mean over blocks of the product of their lanes' shares of cells set in step `first` or later.
+    """Return the mean over blocks of the product of their lanes' shares of cells set in step `first` or
+    later.
 
-    That is how often a random value is found.
+    This is the probability that a random value is found.
     """
     total = 0.0
     for begin in range(0, len(cells), CELLS):

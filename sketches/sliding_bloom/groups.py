@@ -1,4 +1,4 @@
-"""Filters that forget, of many groups: cells for those that have seen enough, a common log for the others."""
+"""Sliding Bloom filters of many groups: cells for groups with enough rows, a shared log for the others."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import pyarrow as pa
 
 from ..bloom.sketch import keys_of
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
-from ..core.group_numbers import as_groups, frozen, grown
-from ..core.image_columns import as_images, joined_images
-from ..core.item_kinds import as_items, joint_kind, kind_with
+from ..core.columns.column_kinds import hashable
+from ..core.columns.times import as_times
+from ..core.groups.group_numbers import as_groups, frozen, grown
+from ..core.groups.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
-from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
-from ..core.times import as_times
+from ..core.values.image_columns import as_images, joined_images
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from . import cells as kernels
 from .images import NAME, Image, parse, write
 from .sketch import SlidingBloom, Span, parameters_of
 
 
 class SlidingBloomGroups(Groups):
-    """`SlidingBloom` for many groups; one that saw n values takes 24 · n bytes, and at most its filter's.
+    """`SlidingBloom` for many groups; a group with n values takes 24 · n bytes, and at most its filter's
+    size.
 
     >>> groups = SlidingBloomGroups(2, capacity=100, window=60.0)
     >>> groups.update([0, 1, 1], ["ann", "bob", "cat"], time=[0, 0, 90_000_000])
@@ -46,7 +47,7 @@ class SlidingBloomGroups(Groups):
         size = self._parameters.blocks * kernels.CELLS
         self._heads = np.empty((0, 2), np.int64)
         self._n = 0
-        patience = max(size // 96, 8)  # lines that take a quarter of the cells' bytes
+        patience = max(size // 96, 8)  # lines with a quarter of the cells' bytes
         self._lazy = LazyTables((size,), np.uint8, 3, patience, self._replay)
         self.resize(n)
 
@@ -63,7 +64,8 @@ class SlidingBloomGroups(Groups):
         self._n = max(n, self._n)
 
     def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
-        """Add values at their `time`, one a row, to their groups. Raises as for one."""
+        """Add values at their `time`, one per row, to their groups. Raises what `SlidingBloom.update`
+        raises."""
         items = as_items(values, self.item_kind, NAME)
         times = frozen(np.ascontiguousarray(items.per_value(as_times(time, items.length, NAME))))
         numbers = frozen(items.per_value(as_groups(groups, items.length, self._n)))
@@ -78,10 +80,10 @@ class SlidingBloomGroups(Groups):
         self.item_kind = kind_with(self.item_kind, items)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised filters in: `column[i]` into group `groups[i]`, nulls skipped.
+        """Merge serialised filters: `column[i]` into group `groups[i]`; nulls are skipped.
 
-        Raises `SketchError`, naming the row, unless all are filters of the groups' parameters: then nothing
-        was folded in.
+        Raises `SketchError`, naming the row, unless all are filters with the groups' parameters: then nothing
+        was merged.
         """
         numbers, images = as_images(groups, column, self._n, NAME)
         read, item_kind = [], self.item_kind
@@ -104,7 +106,7 @@ class SlidingBloomGroups(Groups):
         self.item_kind = item_kind
 
     def to_arrow(self) -> pa.Array:
-        """The filters' bytes, in group order."""
+        """Return the filters' bytes, in group order."""
         lazy = self._lazy
         log = lazy.log[: lazy.lines]
         order = np.argsort(log[:, 0], kind="stable")
@@ -114,7 +116,7 @@ class SlidingBloomGroups(Groups):
         )
 
     def _image(self, group: int, lines: np.ndarray) -> Image:
-        """A group's image: from its cells, or from its lines of the log."""
+        """Return a group's image, from its cells or from its lines of the log."""
         slot, head = self._lazy.slots[group], self._heads[group]
         if slot < 0:
             places, steps = self._cells_of(lines, int(head[kernels.LATEST]))
@@ -126,7 +128,7 @@ class SlidingBloomGroups(Groups):
         return Image(self._parameters, int(head[kernels.LATEST]), places, steps, self.item_kind)
 
     def _cells_of(self, lines: np.ndarray, latest: int) -> tuple[np.ndarray, np.ndarray]:
-        """The cells that a group's lines set: in ascending order, each once with its last step."""
+        """Return the cells that a group's lines set, in ascending order, each with its last step."""
         width, window = self._how
         steps = lines[:, 2] // width - (kernels.first_step(latest, window) - 1)
         inside = steps > 0

@@ -2,7 +2,7 @@
 
     byte  0  b"SBLM"
           4  version, 1
-          5  the kind of the items (`core.item_kinds`), b"1" where it isn't known
+          5  the kind of the items (`core.values.item_kinds`), b"1" where it isn't known
           6  form: 0 all cells, 1 those that are set
           7  0
           8  uint64 window, microseconds
@@ -16,7 +16,7 @@
          56  form 0: the cells, uint8; form 1: the places of those that are set, uint32, in ascending order,
              then the cells, uint8
 
-A cell holds 0, or the number of the time step that set it last, where 1 is the first step of the latest
+A cell holds 0, or the number of the last time step that set it, where 1 is the first step of the latest
 time's window (`cells`). A sketch is written in form 1 if that takes fewer bytes, so equal sketches have equal
 bytes.
 """
@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bloom.shape import shape
-from ..core.item_kinds import code_of, kind_of_code
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import code_of, kind_of_code
 from .cells import CELLS, NEVER, first_step, width_of
 
 NAME = "SlidingBloom"
@@ -42,11 +42,11 @@ _MAGIC, _VERSION, _UNKNOWN = b"SBLM", 1, b"1"
 _LONGEST, _FARTHEST = 10**18, 1 << 62
 _LARGEST = 1 << 30
 _A_PLACE = 5
-"""Bytes that a cell takes where its place is written, too."""
+"""The bytes of a cell written with its place."""
 
 
 class Parameters(NamedTuple):
-    """What two filters must have in common to be merged."""
+    """What two filters must share to be merged."""
 
     capacity: int
     fpp: float
@@ -55,7 +55,7 @@ class Parameters(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """Blocks that keep the rate. Raises `SketchError` for a filter that would be too large."""
+        """The number of blocks for the rate. Raises `SketchError` if the filter would be too large."""
         blocks = shape(self.capacity, self.fpp, "blocked", NAME).words // 8
         if blocks * CELLS > _LARGEST:
             raise SketchError(
@@ -71,7 +71,7 @@ class Parameters(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What the bytes hold; the cells that are set by their places."""
+    """The content of an image; set cells with their places."""
 
     parameters: Parameters
     latest: int
@@ -87,7 +87,7 @@ class Image(NamedTuple):
 
 
 def write(image: Image) -> bytes:
-    """The bytes of a filter."""
+    """Return the bytes of a filter."""
     parameters, n = image.parameters, len(image.places)
     item_kind = None if image.latest == NEVER else image.item_kind
     size = parameters.blocks * CELLS
@@ -111,7 +111,7 @@ def write(image: Image) -> bytes:
 
 
 def parse(data: Any) -> Image:
-    """The filter in the bytes. Raises `SketchError` for anything else."""
+    """Parse a filter's bytes. Raises `SketchError` for anything else."""
     data = memoryview(data).cast("B")
     if len(data) < _START or data[:4] != _MAGIC or data[4] != _VERSION:
         raise SketchError(f"{NAME}: the bytes ({len(data)}) are not a filter of version {_VERSION}")

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..bloom.sketch import keys_of, seed_of
-from ..core.arrays import as_array, is_scalar
-from ..core.event_moments import TIME
-from ..core.group_numbers import frozen
-from ..core.item_kinds import as_items, joint_kind, kind_with
+from ..core.columns.arrays import as_array, is_scalar
+from ..core.columns.times import as_time, as_times
+from ..core.groups.group_numbers import frozen
 from ..core.parameters import deviations, seconds
 from ..core.protocol import Sketch, SketchError
-from ..core.times import as_time, as_times
+from ..core.values.event_moments import TIME
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from . import cells as kernels
 from .images import NAME, Image, Parameters, parse, write
 
@@ -28,17 +28,17 @@ _ONE = np.zeros(1, np.int64)
 class SlidingBloom(Sketch):
     """Whether a value occurred in the last `window` of time, or in any shorter span.
 
-    The span ends with the latest row seen, or at the time that is queried; rows may come late and in any
-    order. Promise: a value of the span is always found. A value that did not occur in the span, nor in the
-    1/128 of `window` before it, is found with probability `fpp` at most, while that time has up to `capacity`
-    distinct values, however they are distributed and however often each occurs. With more, the rate rises:
-    `rate` returns the current one, and `count` estimates the number of values. A value that occurred only in
-    that 1/128 may be found.
+    The span ends with the latest row seen, or at the time that is queried; rows may be late and in any order.
+    Promise: a value of the span is always found. A value that did not occur in the span, nor in the 1/128 of
+    `window` before it, is found with probability `fpp` at most, while that time has up to `capacity` distinct
+    values, however they are distributed and however often each occurs. With more, the rate rises: `rate`
+    returns the current one, and `count` estimates the number of values. A value that occurred only in that
+    1/128 may be found.
 
     It takes a fixed 10.5 bytes for each of `capacity` values at 1 %, 16.9 at 0.1 %; its serialised form is
     smaller while it contains few values. `window` is a timedelta or seconds, times are timestamps or int64
     microseconds since 1970; `seed` selects other hash functions. Nulls are skipped; values of another kind
-    than the first ones are converted or refused (`core.item_kinds`). A sketch depends only on the rows: no
+    than the first ones are converted or refused (`values.item_kinds`). A sketch depends only on the rows: no
     order of rows or merges changes a byte. Sketches can be merged if all four parameters are equal.
 
     Raises `SketchError` for parameters out of range and for bytes that aren't such a filter, `TypeError` for
@@ -127,7 +127,7 @@ class SlidingBloom(Sketch):
         if not is_scalar(value) and len(value := as_array(value)) != 1:
             raise TypeError(f"{NAME}: `in` needs one value, got {len(value)}; use contains")
         contained = self.contains(value)
-        return len(contained) == 1 and bool(contained[0])  # NaN is a gap but among floats
+        return len(contained) == 1 and bool(contained[0])  # NaN is a gap except among floats
 
     def last_seen(self, values: Any) -> pa.Array:
         """Return for every value (without nulls) the latest time it may have occurred, null if it certainly
@@ -150,7 +150,7 @@ class SlidingBloom(Sketch):
         return pa.array(np.minimum(ends, latest), mask=~inside).view(TIME)
 
     def _steps(self, values: Any) -> np.ndarray:
-        """The step that each value was seen in last, or a later one; 0 if it was not."""
+        """Return the step in which each value was last seen, or a later one; 0 if it was not seen."""
         items = as_items(values, self.item_kind, NAME)
         keys = frozen(keys_of(items, "blocked", self.seed))
         steps = np.empty(len(keys), np.uint8)
@@ -159,12 +159,13 @@ class SlidingBloom(Sketch):
 
     @property
     def _head(self) -> tuple[int, int]:
-        """The latest time, and the step that cells count from."""
+        """Return the latest time, and the step from which cells count."""
         latest, base = self._heads[0].tolist()
         return latest, base
 
     def _first_step(self, end: int, span: int) -> int:
-        """The first step of a span, as cells have it: from 1, which no cell of an older row reaches."""
+        """Return the first step of a span, as in cells, at least 1, which is after all steps of older
+        rows."""
         base = self._head[1]
         return 1 if base == kernels.NEVER else max(1, (end - span + 1) // self._how[0] - base)
 
@@ -223,7 +224,7 @@ class SlidingBloom(Sketch):
     def _deviation(self, count: float) -> float:
         lane = self._cells.size / kernels.LANES
         if math.isinf(count):
-            return 0.0  # all cells are set: that much is certain
+            return 0.0  # all cells are set: only this bound is certain
         return math.sqrt(lane * (math.expm1(count / lane) - count / lane))
 
     def merge(self, other: Self) -> Self:
@@ -284,7 +285,8 @@ class SlidingBloom(Sketch):
 
 
 def parameters_of(capacity: int, fpp: float, window: Span, seed: int) -> Parameters:
-    """A filter's parameters. Raises `SketchError` for those out of range, or too large together."""
+    """Validate a filter's parameters. Raises `SketchError` if they are out of range, or too large
+    together."""
     seed = seed_of("blocked", seed, NAME)
     parameters = Parameters(capacity, fpp, microseconds(window), seed)
     assert parameters.blocks
@@ -292,5 +294,5 @@ def parameters_of(capacity: int, fpp: float, window: Span, seed: int) -> Paramet
 
 
 def microseconds(span: Span) -> int:
-    """A span of time in microseconds. Raises `SketchError` for anything else."""
+    """Convert a span of time to microseconds. Raises `SketchError` for anything else."""
     return round(seconds(NAME, "window", span) * 1e6)

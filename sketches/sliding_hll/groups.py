@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
+from ..core.columns.column_kinds import hashable
+from ..core.columns.times import as_time, as_times
 from ..core.distinct_counter import DistinctGroups
-from ..core.group_numbers import as_groups, frozen
-from ..core.image_columns import as_images, joined_images
-from ..core.item_kinds import as_items, kind_with
+from ..core.groups.group_numbers import as_groups, frozen
 from ..core.parameters import deviations, seconds, whole
 from ..core.protocol import SketchError
 from ..core.resume import resume
-from ..core.times import as_time, as_times
+from ..core.values.image_columns import as_images, joined_images
+from ..core.values.item_kinds import as_items, kind_with
 from ..hll.bounds import collisions
 from ..hll.coupons import coupon_chunks
 from ..hll.estimate import composite_table, coupon_estimates, relative_errors
@@ -29,11 +29,10 @@ Span = timedelta | float
 
 
 class SlidingHLLGroups(DistinctGroups):
-    """One `SlidingHLL` a group, in one set of arrays: see there for the error promised.
+    """One `SlidingHLL` per group, in one set of arrays; `SlidingHLL` states the promised error.
 
-    A group takes 12 bytes for each value that may still be a register's greatest in some span, and as much
-    again for the places of its hash table that are free; and for each of the values that came most
-    recently, 4 √(2^lg_k) of them at most.
+    A group takes 12 bytes for each value that may still be a register's maximum in some span, and for each of
+    the most recent values, at most 4 √(2^lg_k) of them; and as much again for free places of its hash table.
 
     >>> groups = SlidingHLLGroups(2, window=60.0)
     >>> groups.update([0, 1, 1], ["ann", "bob", "cat"], time=[0, 0, 90_000_000])
@@ -68,7 +67,7 @@ class SlidingHLLGroups(DistinctGroups):
         self._store = with_room(self._store)
 
     def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
-        """Count values at their `time`, one a row, in their groups; nulls and empty strings are skipped."""
+        """Count values at their `time`, one per row, in their groups; nulls and empty strings are skipped."""
         values = as_items(values, self.item_kind, self.family)
         times = values.per_value(as_times(time, values.length, "SlidingHLL"))
         numbers = values.per_value(as_groups(groups, values.length, self._n))
@@ -78,7 +77,7 @@ class SlidingHLLGroups(DistinctGroups):
         self.item_kind = kind_with(self.item_kind, values)
 
     def add(self, groups: np.ndarray, keys: np.ndarray, times: np.ndarray) -> None:
-        """See entries, each a key at a time (microseconds), in their groups (int64, within range)."""
+        """Add entries, each a key at a time (microseconds), to their groups (int64, within range)."""
         self._run(update_entries, groups, keys, times)
 
     def _run(self, update: Any, groups: np.ndarray, what: np.ndarray, times: np.ndarray) -> None:
@@ -86,10 +85,10 @@ class SlidingHLLGroups(DistinctGroups):
         resume(lambda at: update(self._store, groups, what, times, at), self._make_room)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
+        """Merge serialised sketches: `column[i]` into group `groups[i]`; nulls are skipped.
 
-        A sketch of a larger lg_k is folded to the groups' own. Raises `SketchError`, naming the row, for one
-        of a smaller lg_k or another window and for bytes that aren't a sketch: then nothing was folded in.
+        A sketch with a larger lg_k is reduced to the groups' own. Raises `SketchError`, naming the row, for a
+        smaller lg_k, another window, and bytes that aren't a sketch: then nothing was merged.
         """
         numbers, images = as_images(groups, column, self._n, self.family)
         read = []
@@ -102,17 +101,17 @@ class SlidingHLLGroups(DistinctGroups):
             self._fold(group, image)
 
     def fold(self, group: int, data: Any) -> None:
-        """Fold one image in. Raises `SketchError` for those that `merge` refuses."""
+        """Merge one image. Raises `SketchError` for images that `merge` refuses."""
         self._fold(group, self._accepted(data))
 
     def _fold(self, group: int, image: Image) -> None:
         sketch = self._store.sketches[group]
-        # From then on the image saw as many coupons as its own lg_k needs, so as many as a smaller one does.
+        # From the cutoff on, the image saw as many coupons as its lg_k needs, so enough for a smaller lg_k.
         sketch["cutoff"] = max(sketch["cutoff"], image.cutoff)
         self.add(np.full(len(image.keys), group), image.keys, image.times)
 
     def _accepted(self, data: Any) -> Image:
-        """An image that can be folded in."""
+        """Validate an image that can be merged."""
         image = read_image(data)
         if image.window != self._window:
             theirs = image.window / 1e6
@@ -122,18 +121,18 @@ class SlidingHLLGroups(DistinctGroups):
         return image
 
     def to_arrow(self) -> pa.Array:
-        """The sketches' bytes, in group order."""
+        """Return the sketches' bytes, in group order."""
         return joined_images(self.image(g) for g in range(self._n))
 
     def image(self, group: int) -> bytes:
-        """One group's image."""
+        """Return one group's image."""
         return write_image(self.lg_k, self._window, *kept_entries(self._store, group))
 
     def __getitem__(self, group: int) -> Any:
         return self._kind_to(self._single.from_bytes(self.image(self._place(group))))
 
     def estimates(self, window: Span | None = None, now: datetime | int | None = None) -> np.ndarray:
-        """The distinct values in each group later than `now` − `window` (float64).
+        """Estimate the number of distinct values in each group later than `now` − `window` (float64).
 
         Spans, times and errors are those of `SlidingHLL.estimate`.
         """
@@ -162,8 +161,9 @@ class SlidingHLLGroups(DistinctGroups):
         return self.bounds(std_devs)
 
     def _registers_in(self, window: Span | None, now: datetime | int | None) -> tuple[np.ndarray, ...]:
-        """Each group's estimate of a span, the values that it has certainly seen in it, and whether these are
-        few enough to be known by their coupons."""
+        """Return each group's estimate for a span, the number of values that it certainly saw in it, and
+        whether
+        these are few enough to be counted by their coupons."""
         span = self._window if window is None else _microseconds(window)
         if span > self._window:
             raise ValueError(

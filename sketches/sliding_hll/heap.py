@@ -1,15 +1,15 @@
-"""A heap of times: the latest of many, with the least at hand."""
+"""A min-heap of times that keeps the latest of many."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner
+from ..core.compilation.jit import inner
 
 
 @inner
 def replace_least(heap, time):
-    """Put a time into a heap in place of the least, which is its first."""
+    """Replace the least time of a heap, which is its first, by another."""
     at = np.uint64(0)
     n = np.uint64(len(heap))
     while True:

@@ -3,13 +3,13 @@
     0 … 3   4        5     6, 7  8 … 15                   16 … 23     24 … 27  28 … 31  32 … 39     40 …
     "SHLL"  version  lg_k  0     MurmurHash3 of the rest  window, µs  entries  0        cutoff, µs  entries
 
-First the times of all entries (int64, microseconds since 1970), then their keys (uint32), the keys in
-ascending order. After the cutoff a key is a coupon, ``address << 6 | value`` with the 26 bits of an HLL
-coupon's address; there are fewer than `most_coupons`. At the cutoff and before it is
-``register << 6 | value``, and only entries that may still be a register's greatest value in some span are
-written. A sketch that saw few values in its window has a cutoff of −2^63 and coupons alone.
+First come the times of all entries (int64, microseconds since 1970), then their keys (uint32) in ascending
+order. For times after the cutoff, a key is a coupon, ``address << 6 | value`` with the 26 bits of an HLL
+coupon's address; there are fewer than `most_coupons`. For times up to the cutoff, it is
+``register << 6 | value``, and only entries that may still be a register's maximum in some span are written. A
+sketch that saw few values in its window has the cutoff −2^63 and only coupons.
 
-Version 1, which is read too, ends its head before the cutoff: all its entries are registers.
+In version 1, which is read as well, the header ends before the cutoff: all its entries are registers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.hash import SEED, hash_bytes
+from ..core.hashing.hash import SEED, hash_bytes
 from ..core.protocol import SketchError
 from .store import NEVER, most_coupons
 
@@ -32,7 +32,7 @@ _LONGEST = 10**18
 
 
 class Image(NamedTuple):
-    """What an image holds."""
+    """The content of an image."""
 
     lg_k: int
     window: int
@@ -42,7 +42,7 @@ class Image(NamedTuple):
 
 
 def write_image(lg_k: int, window: int, keys: np.ndarray, times: np.ndarray, cutoff: int) -> bytes:
-    """The bytes of a sketch of those entries."""
+    """Return the bytes of a sketch with these entries."""
     rest = _CUTOFF.pack(cutoff) + times.astype("<i8").tobytes() + keys.astype("<u4").tobytes()
     unchecked = _HEAD.pack(_MAGIC, _VERSION, lg_k, 0, 0, window, len(keys), 0)
     check = _check(lg_k, unchecked[_CHECKED_FROM:] + rest)
@@ -50,7 +50,7 @@ def write_image(lg_k: int, window: int, keys: np.ndarray, times: np.ndarray, cut
 
 
 def read_image(data: Any) -> Image:
-    """What those bytes hold. Raises `SketchError` for anything else."""
+    """Parse an image. Raises `SketchError` for anything else."""
     data = bytes(data)
     if len(data) < _HEAD.size:
         raise SketchError(f"SlidingHLL: {len(data)} bytes are too few for a sketch")
@@ -85,7 +85,7 @@ def read_image(data: Any) -> Image:
 
 
 def _check(lg_k: int, rest: bytes, version: int = _VERSION) -> int:
-    """The check value; the lg_k and, from 2 on, the version go in as part of the seed."""
+    """Return the checksum; the lg_k and, from version 2 on, the version are part of the seed."""
     check = np.empty(2, np.uint64)
     ends, data = np.array([0, len(rest)]), np.frombuffer(rest, np.uint8)
     hash_bytes(ends, data, SEED + np.uint64(lg_k + (version - 1 << 8)), check[:1], check[1:])

@@ -1,13 +1,13 @@
-"""What sliding HyperLogLogs say: estimates of a span, and the entries that an image holds.
+"""Read sliding HyperLogLogs: estimates for a span, and the entries of an image.
 
-Nothing here changes a store, so that several threads may read one.
+Nothing here changes a store, so several threads can read one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.compilation.jit import lean
 from ..hll.estimate import composite_estimate
 from ..hll.registers import greatest, power_sums
 from .store import (
@@ -27,16 +27,16 @@ from .store import (
 
 @lean
 def estimates(store, after, table, registers, estimate, seen, few):
-    """What each sketch saw later than `after[g]`: the estimate, and the values that it certainly did.
+    """Compute for each sketch the estimate of values later than `after[g]`, and the certain number of values.
 
-    Where `few` is set, `seen` is the number of coupons, and the estimate is left to the caller.
+    If `few` is set, `seen` is the number of coupons, and the caller computes the estimate.
     """
     lg_k, most = store.params[0].lg_k, store.params[0].most
     k, bits = np.int64(1) << lg_k, register_bits(store)
     for g in range(len(estimate)):
         cutoff, since = store.sketches[g].cutoff, after[g]
         few[g] = cutoff <= since or has_left(store, g, cutoff)
-        if few[g]:  # all entries of the span are coupons
+        if few[g]:  # all entries in the span are coupons
             n = number_after(store, g, since)
             seen[g], few[g] = np.float64(n), n < most
         if few[g]:
@@ -46,7 +46,7 @@ def estimates(store, after, table, registers, estimate, seen, few):
         registers[:] = 0
         for i in range(len(keys)):
             value = np.uint8(keys[i] & VALUE_MASK) if times[i] > since else np.uint8(0)
-            register = register_of(keys[i], bits)  # no branch: free places are of value 0
+            register = register_of(keys[i], bits)  # no branch: free places have value 0
             registers[register] = max(registers[register], value)
         zeros = np.int64(0)
         for v in registers:
@@ -58,7 +58,7 @@ def estimates(store, after, table, registers, estimate, seen, few):
 
 @lean
 def _gather(store, g, kept, times):
-    """What counts in one sketch: how many entries, and the latest cutoff that there is."""
+    """Collect the entries that count in one sketch; return their number and the latest cutoff."""
     n = np.int64(0)
     first, end = places(store, g)
     cutoff, bits = latest_cutoff(store, g), register_bits(store)
@@ -72,10 +72,10 @@ def _gather(store, g, kept, times):
 
 
 def kept_entries(store: Store, g: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(keys, times, cutoff) of what counts, in the order of the keys: what the rows alone decide."""
+    """Return (keys, times, cutoff) of the entries that count, sorted by key; they depend only on the rows."""
     most = int(store.sketches["count"][g])
     keys, times = np.empty(most, np.uint32), np.empty(most, np.int64)
-    highest, recent = new_scratch(int(store.params["lg_k"][0]))  # another thread may read as well
+    highest, recent = new_scratch(int(store.params["lg_k"][0]))  # another thread may be reading as well
     n, cutoff = _gather(store._replace(highest=highest, recent=recent), g, keys, times)
     order = np.argsort(keys[:n])
     return keys[order], times[order], int(cutoff)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.distinct_counter import DistinctCounter
-from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from .groups import SlidingHLLGroups, Span
 from .images import read_image
 
@@ -17,18 +17,19 @@ from .images import read_image
 class SlidingHLL(DistinctCounter):
     """The number of distinct values in the last `window` of time, or in any shorter span.
 
-    The span ends with the latest row seen, or at the time that is queried; rows may come late and in any
-    order. Promise: the relative standard error of any span is that of a HyperLogLog of 2^lg_k registers that
-    saw this span alone, 1.04 / √(2^lg_k) (1.6 % at 12; `lg_k` 4 to 21). A span of fewer than 2 √(2^lg_k)
-    values (127 at 12, 7 at 4) is counted by 32 bits of each value's hash: exact unless two values share these
-    bits, one pair in 2^26 or rarer. `bounds` contains the true count with 68.3, 95.4 or 99.7 % confidence at
-    1, 2 or 3 standard deviations, however few values there are. A sketch depends only on the rows: no order
-    of rows or merges changes a byte. Nulls and empty strings are not counted.
+    The span ends with the latest row seen, or at the time that is queried; rows may be late and in any order.
+    Promise: the relative standard error of any span is that of a HyperLogLog of 2^lg_k registers that saw
+    this span alone, 1.04 / √(2^lg_k) (1.6 % at 12; `lg_k` 4 to 21). A span of fewer than 2 √(2^lg_k) values
+    (127 at 12, 7 at 4) is counted by 32 bits of each value's hash: exact unless two values share these bits,
+    one pair in 2^26 or rarer. `bounds` contains the true count with 68.3, 95.4 or 99.7 % confidence at 1, 2
+    or 3 standard deviations, however few values there are. A sketch depends only on the rows: no order of
+    rows or merges changes a byte. Nulls and empty strings are not counted.
 
     Each register stores the values that are its greatest in some span that ends now, about ln(rows in the
-    window / 2^lg_k) + 1 of them, at 12 bytes each in the image; so do the latest values that are counted by
-    their hash. `window` is a timedelta or seconds, times are timestamps or int64 microseconds since 1970. A
-    merged sketch has the smaller lg_k; sketches of other windows are refused with `SketchError`.
+    window / 2^lg_k) + 1 of them, at 12 bytes each in the image. The latest values, which are counted by their
+    hash, also take 12 bytes each. `window` is a timedelta or seconds, times are timestamps or int64
+    microseconds since 1970. A merged sketch has the smaller lg_k; sketches of other windows are refused with
+    `SketchError`.
 
     Source: Chabchoub and Hébrail, Sliding HyperLogLog (2010), sections III and IV; the estimator is the
     composite one of Apache DataSketches.

@@ -1,16 +1,16 @@
 """Many sliding HyperLogLogs in a few arrays: the latest time at which each register saw each value.
 
-A plain HLL keeps the greatest value of each register. To answer for any later span, a sliding one keeps the
-values that are the greatest of some span that ends now: those with no value as great or greater at the same
-time or after, the paper's "list of future possible maxima". They lie in a hash table a sketch, from register
-and value to the latest time; what has become dominated or has left the window is dropped when the table is
+A plain HLL stores the greatest value of each register. To answer for any span that ends now, a sliding one
+stores all values that are the greatest in some such span: values with no value as great or greater at the
+same time or later, the paper's "list of future possible maxima". Each sketch has a hash table from register
+and value to the latest time; entries that are dominated or have left the window are dropped when the table is
 full.
 
-Where a span has few values, a register that two of them share is an error that no estimator mends. So what
-came most recently is kept as coupons, 32 bits of hash, and a span of fewer than `most_coupons` of them is
-answered by their number. A sketch's `cutoff` is a time from which on so many coupons were seen: at or before
-it an entry stands for its register and value only, after it for its coupon. It moves on with the stream: when
-enough coupons came since some time, that time is the new cutoff.
+In a span with few values, two values that share a register cause an error that no estimator can correct. So
+the most recent values are stored as coupons, 32 bits of hash, and a span with fewer than `most_coupons` is
+answered by their number. A sketch's `cutoff` is a time since which it has seen that many coupons: an entry at
+or before the cutoff stands for its register and value only, a later one for its coupon. The cutoff advances
+with the stream: when enough coupons have come since some time, that time is the new cutoff.
 
 Source: Chabchoub and Hébrail, Sliding HyperLogLog: Estimating Cardinality in a Data Stream over a Sliding
 Window (2010); the coupons are those of Apache DataSketches' HLL.
@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate, new_extent, packed
-from ..core.bits import prefetch
-from ..core.group_numbers import grown
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate, new_extent, packed
+from ..core.groups.group_numbers import grown
+from ..core.hashing.bits import prefetch
 from ..core.resume import DONE, NO_ROOM
 from ..hll.coupons import ADDRESS_BITS, ADDRESS_MASK
 from .heap import replace_least
@@ -46,33 +46,34 @@ SKETCH = np.dtype(
     ],
     align=True,
 )
-"""What there is of each sketch: the first place and the lg of the places of its table (0: none yet), the
-latest time seen, the cutoff, a time that may become the next one with the number of coupons seen from then
-on, how many entries there are, and the greatest value among them."""
+"""The fields of each sketch: the first place and the lg size of its table (0: none yet), the latest time
+seen,
+the cutoff, a candidate for the next cutoff with the number of coupons seen since, the number of entries, and
+the greatest value among them."""
 
 PARAMS = np.dtype([("lg_k", np.int64), ("window", np.int64), ("most", np.int64)])
-"""What all sketches of a store share: the lg of the number of registers, the window in microseconds, and the
-number of coupons from which on registers answer."""
+"""The parameters of all sketches in a store: the lg of the number of registers, the window in microseconds,
+and the number of coupons from which on estimates use registers."""
 
 _TIMES = ("latest", "cutoff", "since")
 _LG_SMALLEST = 3
 _VALUE_BITS = 6
 _AHEAD = 16
-"""Rows between fetching a table and using it."""
+"""Rows between prefetching a table and using it."""
 _LG_NEAR = 11
-"""A single sketch's table of so many places (lg) stays in the first-level cache."""
+"""The lg size up to which a single sketch's table stays in the first-level cache."""
 _LATEST_FIRST = 8
-"""From so many rows on, in numbers of `most`, the later half of the fewest such comes first."""
+"""The number of rows, in units of `most`, from which on a batch's later half is processed first."""
 
 
 class Store(NamedTuple):
-    """The arrays; a kernel's one argument.
+    """The arrays, passed to kernels as one argument.
 
-    A place of a table is a key, ``address << 6 | value`` (0: free), and a time, in microseconds; `keys` and
-    `times` are an arena of `extent`. The low lg_k bits of an address's 26 are the register. Of the entries of
-    one register and value a look-up comes to the latest first.
+    A place of a table has a key, ``address << 6 | value`` (0: free), and a time in microseconds; `keys` and
+    `times` are an arena with `extent`. The low lg_k of an address's 26 bits are the register. Among the
+    entries of one register and value, a look-up finds the latest first.
 
-    `highest` (uint8, one a register) and `recent` (`most` times) are scratch of the one kernel that runs.
+    `highest` (uint8, one per register) and `recent` (`most` times) are scratch of the running kernel.
     """
 
     sketches: np.ndarray
@@ -85,12 +86,13 @@ class Store(NamedTuple):
 
 
 def most_coupons(lg_k: int) -> int:
-    """From so many coupons in a span on its registers answer: by then their measured errors hold."""
+    """Return the number of coupons in a span from which on registers answer, where their measured errors
+    hold."""
     return max(8, 2 << lg_k // 2)
 
 
 def new_store(n: int, lg_k: int, window: int) -> Store:
-    """`n` empty sketches."""
+    """Return a store of `n` empty sketches."""
     sketches = np.zeros(n, SKETCH)
     for time in _TIMES:
         sketches[time] = NEVER
@@ -100,12 +102,12 @@ def new_store(n: int, lg_k: int, window: int) -> Store:
 
 
 def new_scratch(lg_k: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a kernel needs to find out what counts: `highest` and `recent`."""
+    """Return scratch to find the entries that count: `highest` and `recent`."""
     return np.empty(1 << lg_k, np.uint8), np.empty(most_coupons(lg_k), np.int64)
 
 
 def with_sketches(store: Store, n: int) -> Store:
-    """The same store with `n` sketches, the new ones empty."""
+    """Return the store grown to `n` sketches; the new ones are empty."""
     sketches = grown(store.sketches, n)
     for time in _TIMES:
         sketches[time][len(store.sketches) :] = NEVER
@@ -113,7 +115,7 @@ def with_sketches(store: Store, n: int) -> Store:
 
 
 def with_room(store: Store) -> Store:
-    """The same store with room for the table that was wanted."""
+    """Return the store with room for the requested table."""
     sketches = store.sketches
     where = sketches["where"].copy()
     sizes = np.where(sketches["lg"] > 0, np.int64(1) << sketches["lg"].astype(np.int64), 0)
@@ -124,22 +126,23 @@ def with_room(store: Store) -> Store:
 
 @inner
 def register_bits(store):
-    """The bits of a key that say its register and value."""
+    """Return the mask of a key's register and value."""
     return (np.uint32(64) << np.uint32(store.params[0].lg_k)) - np.uint32(1)
 
 
 @inner
 def _home(key, bits, lg):
-    """Where a key belongs in a table of 2^lg places: all of one register and value belong to the same."""
+    """Return a key's home in a table of 2^lg places; all keys of one register and value share a home."""
     return (np.uint64(key & bits) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
 
 
 @inner
 def _first(keys, at, lg, key, bits):
-    """The first place of a key's register and value in the table of 2^lg places at `at`, or a free one."""
+    """Find the first place of a key's register and value in the table of 2^lg places at `at`, or a free
+    one."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
     place = _home(key, bits, lg)
-    while True:  # ends: at most three quarters are used
+    while True:  # terminates: at most three quarters are used
         stored = keys[np.uint64(at) + place]
         if stored == 0 or (stored ^ key) & bits == 0:
             return np.uint64(at) + place
@@ -148,10 +151,10 @@ def _first(keys, at, lg, key, bits):
 
 @inner
 def _find(keys, times, at, lg, first, key, bits, cutoff):
-    """The place of a coupon, from `first` on; or of an entry of its register and value that is not after the
-    cutoff, and so no longer needed; or a free one."""
+    """Find the place of a coupon, from `first` on; or of an entry of its register and value up to the cutoff,
+    which is no longer needed; or a free one."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
-    # A needless entry may be overwritten, but only once the run has ended: the coupon may lie behind it.
+    # An unneeded entry may be overwritten, but only after the end of the run: the coupon may come after it.
     place, needless = first, np.int64(-1)
     while keys[place]:
         if (keys[place] ^ key) & bits == 0 and times[place] <= cutoff:
@@ -164,7 +167,7 @@ def _find(keys, times, at, lg, first, key, bits, cutoff):
 
 @inner
 def _put(keys, times, place, first, key, time):
-    """Put an entry into a place that it may have; the latest of its register and value goes first."""
+    """Put an entry into a permitted place; the latest entry of its register and value goes first."""
     if place != first and time > times[first]:
         keys[place], times[place] = keys[first], times[first]
         place = first
@@ -174,7 +177,7 @@ def _put(keys, times, place, first, key, time):
 
 @inner
 def places(store, g):
-    """Where a sketch's table begins and ends."""
+    """Return where a sketch's table begins and ends."""
     sketch = store.sketches[g]
     return sketch.where, sketch.where + ((np.int64(1) << sketch.lg) if sketch.lg else 0)
 
@@ -187,14 +190,14 @@ def has_left(store, g, time):
 
 @inner
 def register_of(key, bits):
-    """The register of a key."""
+    """Return the register of a key."""
     return np.uint64((key & bits) >> np.uint32(_VALUE_BITS))
 
 
 @inner
 def measure_registers(store, g):
-    """Find the greatest value in each register; False if there are more registers than places, and it isn't
-    worth it."""
+    """Find the greatest value in each register; return False, without doing so, if there are more registers
+    than places."""
     first, end = places(store, g)
     if end - first < len(store.highest):
         return False
@@ -208,13 +211,13 @@ def measure_registers(store, g):
 
 @inner
 def _may_win(store, g, i, measured):
-    """Whether no entry of its register is as late or later than that of a place, and as great or greater; of
-    those of one register, value and time the first may win."""
+    """Whether no other entry of the register is as late and as great as the entry of a place; among entries
+    with equal register, value and time, the first may win."""
     sketch, keys, times, bits = store.sketches[g], store.keys, store.times, register_bits(store)
     at, lg, key, time = sketch.where, np.int64(sketch.lg), keys[i], times[i]
     last = np.int64(store.highest[register_of(key, bits)] if measured else sketch.greatest)
-    # Only entries that nothing as late or later outdoes can be the maximum of some span: the list of possible
-    # future maxima (Chabchoub and Hébrail, Sliding HyperLogLog, 2010).
+    # Only entries that no entry at the same time or later dominates can be the maximum of some span: the list
+    # of possible future maxima (Chabchoub and Hébrail, Sliding HyperLogLog, 2010).
     for greater in range(np.int64(key & VALUE_MASK) + 1, last + 1):
         place = _first(keys, at, lg, (key & ~VALUE_MASK) | np.uint32(greater), bits)
         if keys[place] and times[place] >= time:
@@ -224,7 +227,7 @@ def _may_win(store, g, i, measured):
 
 @inner
 def number_after(store, g, time):
-    """How many entries are later than a time."""
+    """Count the entries later than a time."""
     first, end = places(store, g)
     keys, times = store.keys[first:end], store.times[first:end]
     n = np.int64(0)
@@ -235,7 +238,7 @@ def number_after(store, g, time):
 
 @inner
 def latest_cutoff(store, g):
-    """The latest time from which on so many coupons were seen that registers answer, or `NEVER`."""
+    """Return the latest time since which enough coupons were seen for registers to answer, or `NEVER`."""
     sketch, heap, window = store.sketches[g], store.recent, store.params[0].window
     cutoff = sketch.cutoff
     if has_left(store, g, cutoff):
@@ -245,7 +248,7 @@ def latest_cutoff(store, g):
         return cutoff
     first, end = places(store, g)
     keys, times = store.keys[first:end], store.times[first:end]
-    # The least of the latest `most` times: coupons from then on are enough for registers to answer.
+    # The least of the latest `most` times: the coupons since then are enough for registers to answer.
     heap[:] = after
     for i in range(len(keys)):
         if times[i] > heap[0] and keys[i]:
@@ -255,7 +258,7 @@ def latest_cutoff(store, g):
 
 @inner
 def is_kept(store, g, i, cutoff, measured):
-    """Whether the entry of a place is one that counts: a coupon of the window, or one that may win."""
+    """Whether the entry of a place counts: it is a coupon in the window, or may be a maximum."""
     if store.keys[i] == 0 or has_left(store, g, store.times[i]):
         return False
     return store.times[i] > cutoff or _may_win(store, g, i, measured)
@@ -263,10 +266,11 @@ def is_kept(store, g, i, cutoff, measured):
 
 @inner
 def _rebuild(store, g):
-    """Move what counts to a table at most half full. False, and nothing of note done, if there is no room."""
+    """Move the entries that count to a table at most half full. Returns False, with nothing done, without
+    room."""
     at, end = places(store, g)
     keys, times = store.keys, store.times
-    if store.sketches[g].count >= 2 * store.params[0].most:  # rows that came in no order have not moved it on
+    if store.sketches[g].count >= 2 * store.params[0].most:  # unordered rows have not advanced the cutoff
         store.sketches[g].cutoff = max(store.sketches[g].cutoff, latest_cutoff(store, g))
     cutoff, measured = store.sketches[g].cutoff, measure_registers(store, g)
     kept = np.int64(0)
@@ -274,7 +278,7 @@ def _rebuild(store, g):
         if keys[i]:
             if is_kept(store, g, i, cutoff, measured):
                 kept += 1
-            else:  # it doesn't count, and what it outdid is outdone by what outdid it
+            else:  # it doesn't count, and whatever it dominated is dominated by what dominates it
                 times[i] = NEVER
     lg = np.int64(_LG_SMALLEST)
     while (np.int64(1) << lg) < 2 * (kept + 1):
@@ -300,7 +304,7 @@ def _rebuild(store, g):
 
 @inner
 def _count_fresh(store, g):
-    """Count a coupon that was not seen since `since`; enough of them move the cutoff there."""
+    """Count a coupon that was not seen since `since`; enough of them advance the cutoff to that time."""
     store.sketches[g].fresh += 1
     if store.sketches[g].fresh >= store.params[0].most:
         store.sketches[g].cutoff = max(store.sketches[g].cutoff, store.sketches[g].since)
@@ -310,8 +314,9 @@ def _count_fresh(store, g):
 
 @inner
 def _insert(store, g, key, time, first):
-    """See a value at a time that is new to its register, or known by its coupon beside others, whose first
-    place is `first`. False, and nothing done, if there is no room."""
+    """Add a value at a time that is new to its register, or another coupon beside entries whose first place
+    is
+    `first`. Returns False, with nothing done, if there is no room."""
     sketch, keys, times, bits = store.sketches[g], store.keys, store.times, register_bits(store)
     place, fresh = first, True
     if sketch.lg and keys[first] and times[first] > sketch.cutoff:
@@ -336,7 +341,7 @@ def _insert(store, g, key, time, first):
 
 @inner
 def add_entry(store, g, key, time, bits, window):
-    """See a value at a time. False, and nothing done, if there is no room."""
+    """Add a value at a time. Returns False, with nothing done, if there is no room."""
     sketch = store.sketches[g]
     if time > sketch.latest:
         store.sketches[g].latest = time
@@ -347,7 +352,7 @@ def add_entry(store, g, key, time, bits, window):
         keys, times = store.keys, store.times
         first = _first(keys, sketch.where, np.int64(sketch.lg), key, bits)
         known = keys[first]
-        if known == key or (known and time <= sketch.cutoff):  # its register and value are all that counts
+        if known == key or (known and time <= sketch.cutoff):  # only its register and value count
             then = times[first]
             if then < time:
                 times[first] = time
@@ -359,27 +364,27 @@ def add_entry(store, g, key, time, bits, window):
 
 @inner
 def _key(coupon):
-    """An HLL coupon as the key of an entry."""
+    """Convert an HLL coupon to the key of an entry."""
     return (coupon & ADDRESS_MASK) << np.uint32(_VALUE_BITS) | coupon >> np.uint32(ADDRESS_BITS)
 
 
 @lean
 def update_groups(store, groups, coupons, times, at):
-    """See each HLL coupon in its group at its time, from number `at` on.
+    """Add each HLL coupon to its group at its time, from number `at` on.
 
-    Gives how far it came, and why it stopped.
+    Returns how far it came, and why it stopped.
     """
     bits, most, window = register_bits(store), store.params[0].most, store.params[0].window
     n, begin, near = len(coupons), at, np.uint8(0)
     if len(store.sketches) == 1:
         near = np.uint8(_LG_NEAR)
     if len(store.sketches) == 1 and n - at > _LATEST_FIRST * most:
-        # The last rows first: the cutoff comes to lie among them, and those before need no coupons.
+        # The last rows first: the cutoff will be among them, and earlier rows need no coupons.
         begin = n - _LATEST_FIRST // 2 * most
     while True:
         part, part_groups, part_times = coupons[begin:n], groups[begin:n], times[begin:n]
-        for i in range(len(part)):  # from 0 on: no index is checked for being negative
-            if i + _AHEAD < len(part):  # have the table that comes up fetched
+        for i in range(len(part)):  # from 0 on, so no index is checked for being negative
+            if i + _AHEAD < len(part):  # prefetch an upcoming table
                 sketch = store.sketches[np.uint64(part_groups[i + _AHEAD])]
                 if sketch.lg > near:
                     home = _home(_key(part[i + _AHEAD]), bits, np.int64(sketch.lg))
@@ -394,7 +399,8 @@ def update_groups(store, groups, coupons, times, at):
 
 @lean
 def update_entries(store, groups, keys, times, at):
-    """See each key in its group at its time, from number `at` on: how far it came, and why it stopped."""
+    """Add each key to its group at its time, from number `at` on; return how far it came, and why it
+    stopped."""
     bits, window = register_bits(store), store.params[0].window
     for i in range(at, len(keys)):
         if not add_entry(store, np.uint64(groups[i]), keys[i], times[i], bits, window):

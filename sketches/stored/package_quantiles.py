@@ -1,8 +1,8 @@
-"""What quantile sketches have in common that the `datasketches` package computes, for what others stored.
+"""The common part of stored quantile sketches that the `datasketches` package computes.
 
-They are read, queried, added to, merged and written behind the protocol of all sketches. The package trusts
-its bytes (a broken image makes it read out of bounds), so each family checks its images before the package
-sees them. The package's coins are seeded by the clock: two runs may differ within the promised error.
+They implement the protocol of all sketches. The package trusts its bytes (a broken image makes it read out of
+bounds), so each family validates images before the package sees them. The package's coins are seeded by the
+clock: two runs may differ within the promised error.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.one_by_one import Staged
-from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import SketchError
+from ..core.values.points import as_share, as_shares, double_point
 
 
 def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], Any]) -> Any:
-    """The package's sketch of those bytes, unless a fault was found. Raises `SketchError` for broken ones."""
+    """Read the package's sketch from bytes, unless a fault was found. Raises `SketchError` for invalid
+    bytes."""
     if fault:
         raise SketchError(f"{family}: these {len(data)} bytes are not a sketch: {fault}")
     try:
@@ -28,23 +29,23 @@ def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], A
 
 
 class PackageQuantiles(Staged):
-    """A quantile sketch whose `_peer` is the package's."""
+    """A quantile sketch with the package's sketch as its `_peer`."""
 
     _peer: Any
     _inclusive: ClassVar[tuple[bool, ...]] = (True,)
     _most: ClassVar[int]
-    """The values that a sketch counts."""
+    """The most values that a sketch counts."""
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
+        """The number of values seen, without NaN and nulls."""
         raise NotImplementedError
 
     def _saw_nothing(self) -> bool:
         return not self.n
 
     def _within(self, numbers: np.ndarray) -> np.ndarray:
-        """The numbers to add. Raises `SketchError` if they are more than the sketch can count."""
+        """Validate the numbers to add. Raises `SketchError` if the sketch can't count as many."""
         self._refuse_beyond(int(np.count_nonzero(~np.isnan(numbers))))
         return numbers
 
@@ -63,7 +64,7 @@ class PackageQuantiles(Staged):
         """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""
         shares = as_shares(self.family, qs)
         self._check_not_empty()
-        # The lowest and the highest value are kept apart from the samples that quantiles are read off.
+        # The lowest and the highest value are stored separately from the samples that quantiles use.
         ends = {0.0: self._peer.get_min_value, 1.0: self._peer.get_max_value}
         return [float(ends[q]() if q in ends else self._at(q)) for q in shares.tolist()]
 
@@ -76,12 +77,12 @@ class PackageQuantiles(Staged):
         point, high = double_point(self.family, x), self._peer.get_max_value()
         if not self._peer.get_min_value() <= point < high:
             return float(point >= high)
-        # One value at least is at most this, and one above it, though neither may be among the samples.
+        # At least one value is at most this, and one is above it, although neither may be among the samples.
         rank = float(self._peer.get_rank(point, *self._inclusive))
         return min(max(rank, 1 / self.n), 1 - 1 / self.n)
 
     def to_bytes(self) -> bytes:
-        """The DataSketches image, the same after questions, which put items in order, as before them."""
+        """Return the DataSketches image, which does not change by queries, although they sort items."""
         if not self._peer.is_empty():
             self._peer.get_rank(0.0)
         return bytes(self._peer.serialize())

@@ -9,17 +9,17 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import USUAL_QUANTILES
-from ..core.column_kinds import numeric
-from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images, image_column
-from ..core.numbers import as_numbers
+from ..core.columns.column_kinds import numeric
+from ..core.groups.group_numbers import as_groups
 from ..core.protocol import Groups
+from ..core.values.image_columns import as_images, image_column
+from ..core.values.numbers import as_numbers
 from .sketch import TDigest
 from .store import Store
 
 
 class TDigestGroups(Groups):
-    """Many `TDigest`s of one k in one pool: see there for why no error is promised.
+    """Many `TDigest`s of one k in one pool; `TDigest` explains why no error is promised.
 
     >>> groups = TDigestGroups(2)
     >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])
@@ -46,19 +46,19 @@ class TDigestGroups(Groups):
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold DataSketches images in, of any k.
+        """Merge DataSketches images of any k.
 
-        Raises `SketchError` for bytes that are not a sketch's; nothing is folded in then.
+        Raises `SketchError` for bytes that are not such a sketch; then nothing is merged.
         """
         numbers, images = as_images(groups, column, len(self), TDigest.family)
         self._store.merge_images(numbers, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
-        """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        """Return a DataSketches image per group, as `binary` (`large_binary` beyond 2 GiB)."""
         return image_column(*self._store.images())
 
     def answers(self, **question: Any) -> pa.Array:
-        """What `TDigest.answer` gives, of each group: a struct of n and a list of quantiles."""
+        """Return `TDigest.answer` for each group: a struct of n and a list of quantiles."""
         shares, n = np.array(USUAL_QUANTILES), self._store.counts
         some = n > 0
         values = self._store.quantiles(shares)[some].ravel()

@@ -1,4 +1,4 @@
-"""The bytes of a t-digest of doubles: the image of Apache DataSketches, written and checked.
+"""Write and validate the bytes of a t-digest of doubles: the image of Apache DataSketches.
 
     byte 0         1          2           3  4   5      6  7
          preamble  serial     family 20   k      flags  unused
@@ -7,7 +7,7 @@
 1, 1, empty flag: nothing follows. 1, 1, single flag: the only value follows. Otherwise 2, 1:
 
     clusters (uint32), waiting values (uint32), lowest, highest value; mean and weight (uint64) of each
-    cluster, ascending; the values that wait
+    cluster, ascending; the waiting values
 
 Flags: 1 empty, 2 single, 4 the next merge goes backwards. Source: datasketches-cpp `tdigest`.
 """
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from ..core.resume import DONE
-from ..core.sort import copy
+from ..core.sorting.sort import copy
 from .update import MAX_N, TOO_MANY, absorb, adopt, all_clusters, most_waiting
 
 HEADER, CLUSTER = 32, 16
@@ -36,7 +36,7 @@ FAULTS = (
     "its clusters are out of order or have no weight",
     "its weights are beyond any count",
 )
-"""What can be wrong with an image, by the number that `decode` gives."""
+"""What is wrong with an image, by the number that `decode` returns."""
 
 
 @inner
@@ -56,10 +56,10 @@ def _put(data, at, width, number):
 
 @inner
 def decode(data, read, edges, numbers):
-    """Take bytes apart; gives the fault. `numbers` becomes (k, clusters, waiting values, n, backwards).
+    """Decode bytes; return the fault. `numbers` becomes (k, clusters, waiting values, n, backwards).
 
-    `read` holds means, weights and values one after another then, and has room for as many as there are bytes
-    / 8; `edges` holds the lowest and the highest value.
+    `read` gets means, weights and values one after another, and has room for an eighth as many as there are
+    bytes; `edges` gets the lowest and the highest value.
     """
     size = len(data)
     if size < 8:
@@ -88,7 +88,7 @@ def decode(data, read, edges, numbers):
     end = HEADER + CLUSTER * clusters + 8 * waiting
     if size < end or clusters + waiting == 0:
         return 3
-    for at in range(end, size):  # the package leaves room behind clusters that it has just merged
+    for at in range(end, size):  # the datasketches package leaves room after freshly merged clusters
         if data[at]:
             return 3
     if clusters > 4 * k + 30 or waiting > most_waiting(k):
@@ -125,7 +125,7 @@ def decode(data, read, edges, numbers):
 
 @lean
 def check(data, offsets, read, edges, numbers, at):
-    """The first image from `at` on that is refused, its fault, and how many values those before have seen."""
+    """Return the first rejected image from `at` on, its fault, and the number of values before it."""
     seen = 0.0
     for i in range(at, len(offsets) - 1):
         fault = decode(data[offsets[i] : offsets[i + 1]], read, edges, numbers)
@@ -137,9 +137,9 @@ def check(data, offsets, read, edges, numbers, at):
 
 @lean
 def merge(state, k, data, offsets, read, edges, numbers, groups, at):
-    """Fold image i, from number `at` on, into digest ``groups[i]``, as `resume` has it.
+    """Merge image i, from number `at` on, into digest ``groups[i]``, as a step of `resume`.
 
-    `check` has seen them all. An empty digest becomes what an image of its own k says.
+    `check` has validated all images. An empty digest becomes an exact copy of an image with its own k.
     """
     for i in range(at, len(groups)):
         decode(data[offsets[i] : offsets[i + 1]], read, edges, numbers)
@@ -165,8 +165,8 @@ def merge(state, k, data, offsets, read, edges, numbers, groups, at):
 
 @lean
 def write(state, k, first, out, ends):
-    """Write the images of as many digests as there are `ends`, from `first` on, one after another; where each
-    ends. The digests stay as they are, whatever waits."""
+    """Write the images of as many digests as there are `ends`, from `first` on, and their ends. The digests
+    don't change, even if values are waiting."""
     at = np.int64(0)
     for i in range(len(ends)):
         g = first + i

@@ -1,6 +1,6 @@
-"""Digests in the bytes of Dunning's own library, `MergingDigest.asBytes` and `asSmallBytes`: read only.
+"""Read digests in the formats of Dunning's own library, `MergingDigest.asBytes` and `asSmallBytes`.
 
-Both are big-endian, and begin with three zeros, as no image of DataSketches does:
+Both are big-endian and begin with three zeros, unlike all images of DataSketches:
 
     1 (int32), lowest, highest value, compression (doubles), clusters (int32), weight, mean of each (doubles)
     2 (int32), lowest, highest value (doubles), compression (float), 4 unused, clusters (int16), weight, mean
@@ -22,7 +22,7 @@ _DOUBLES, _FLOATS = struct.Struct(">idddi"), struct.Struct(">iddf4xh")
 
 
 def as_image(data: bytes) -> bytes:
-    """The DataSketches image that says the same, k being the compression. Raises `SketchError` for others.
+    """Convert to a DataSketches image, with the compression as k. Raises `SketchError` for other bytes.
 
     >>> data = _DOUBLES.pack(1, 1.0, 5.0, 100.0, 2) + struct.pack(">dddd", 1.0, 1.0, 3.0, 4.0)
     >>> as_image(data)[32:].hex() == struct.pack("<dQdQ", 1.0, 1, 4.0, 3).hex()
@@ -30,7 +30,7 @@ def as_image(data: bytes) -> bytes:
     """
     form = {1: _DOUBLES, 2: _FLOATS}.get(data[3] if len(data) > 3 else 0)
     if form is None or len(data) < form.size:
-        raise _broken(data, "it begins as one of Dunning's library and is none")
+        raise _broken(data, "it begins like one of Dunning's library, but is not one")
     _, low, high, compression, count = form.unpack_from(data)
     item = ">f8" if form is _DOUBLES else ">f4"
     if len(data) != form.size + 2 * int(item[2]) * count or not 0 <= compression < 65_536:
@@ -43,7 +43,7 @@ def as_image(data: bytes) -> bytes:
         raise _broken(data, "a weight that isn't a whole number from 1 to 2^53")
     clusters = np.empty(count, np.dtype([("mean", "<f8"), ("weight", "<u8")]))
     clusters["mean"], clusters["weight"] = pairs["mean"], weights.astype(np.uint64)
-    if form is _FLOATS:  # the ends are doubles, and a mean may be rounded past them
+    if form is _FLOATS:  # the extremes are doubles, and a mean may be rounded past them
         clusters["mean"] = np.clip(clusters["mean"], low, high)
     head = struct.pack("<BBBHBHIIdd", 2, 1, 20, int(compression), 0, 0, count, 0, low, high)
     return head + clusters.tobytes()

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.answers import quantile_answer
-from ..core.numbers import as_numbers
-from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
+from ..core.values.numbers import as_numbers
+from ..core.values.points import as_share, as_shares, double_point
 from .reference import BEGINNING, as_image
 from .store import Store
 
@@ -18,15 +18,16 @@ class TDigest(Sketch):
     """Quantiles of doubles by clusters that are smallest at both ends (DataSketches t-digest).
 
     No error is promised: a t-digest has no bound that holds for every stream, so its answers carry none. Use
-    `DDSketch`, `KLL` or `REQ` unless others must read the bytes. The lowest and the highest value are exact,
-    and no answer lies beyond them. NaN, infinities and nulls are skipped: a mean can't hold them.
+    `DDSketch`, `KLL` or `REQ` unless other systems must read the bytes. The lowest and the highest value are
+    exact, and no answer lies beyond them. NaN, infinities and nulls are skipped, because a mean can't
+    represent them.
 
-    Quantiles lie on straight lines between the clusters' means, which stand in the middle of their ranks. No
-    difference of two values is taken, so that even ±1.7e308 do not overflow.
+    Quantiles are interpolated linearly between the clusters' means, which are placed in the middle of their
+    ranks. No two values are subtracted, so even ±1.7e308 don't overflow.
 
-    The bytes are DataSketches' `tdigest_double` or `TDigestDouble`, equal for equal values and batches of any
-    cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` also reads
-    the bytes of Dunning's own library.
+    The bytes are DataSketches' `tdigest_double` or `TDigestDouble`, which are equal for equal values however
+    these were batched: values that wait to be merged into clusters are merged in the bytes, not in the
+    sketch. `from_bytes` also reads the bytes of Dunning's own library.
 
     Raises `SketchError` for a k outside 10 … 65,535, and for more than 2^53 − 1 values, `TypeError` for
     values that aren't numbers.
@@ -75,7 +76,7 @@ class TDigest(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Merge `other`, of any k, into this sketch, which keeps its own k.
+        """Merge `other`, of any k, into this sketch, whose k stays the same.
 
         Raises `SketchError` for another family, or too many values.
         """
@@ -96,7 +97,7 @@ class TDigest(Sketch):
         """
         image = np.frombuffer(as_image(bytes(data)) if data[:3] == BEGINNING else data, np.uint8)
         k = int(image[3]) | int(image[4]) << 8 if len(image) >= 8 else 0
-        # Whatever is wrong with the bytes, their check names it.
+        # The validation of the bytes reports whatever is wrong.
         sketch = cls(k if k >= 10 else 200)
         sketch._store.merge_images(np.zeros(1, np.int64), image, np.array([0, len(image)], np.int64))
         return sketch
@@ -125,7 +126,7 @@ class TDigest(Sketch):
         points = np.concatenate([[low], means, [high]])
         after = int(np.searchsorted(points, point, side="right"))
         left, right = points[after - 1], points[after]
-        # Halves, as the difference of two doubles may be infinite.
+        # Halves, because the difference of two doubles may be infinite.
         part = (point / 2 - left / 2) / (right / 2 - left / 2) if right / 2 > left / 2 else 0.0
         rank = float(ranks[after - 1] + min(max(part, 0.0), 1.0) * (ranks[after] - ranks[after - 1]))
         return min(max(rank, 0.5 / self.n), 1 - 1 / self.n)
@@ -135,7 +136,7 @@ class TDigest(Sketch):
         return quantile_answer(self)
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         twin = type(self)(self.k)
         twin._store = self._store.one(0)
         return twin

@@ -1,4 +1,4 @@
-"""The arrays of many t-digests, kept large enough for the kernels that fill them."""
+"""The arrays of many t-digests, enlarged as kernels need."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..core.arena import new_extent, packed
-from ..core.group_numbers import frozen
-from ..core.group_order import by_group
+from ..core.groups.arena import new_extent, packed
+from ..core.groups.group_numbers import frozen
+from ..core.groups.group_order import by_group
 from ..core.limits import refuse_beyond
 from ..core.parameters import whole
 from ..core.protocol import SketchError
@@ -19,15 +19,15 @@ from . import update as kernels
 from .reference import BEGINNING, as_image
 
 _SLICE = 1 << 20
-"""Rows ordered by group at a time."""
+"""Rows sorted by group at a time."""
 _LEAST = 1024
 _AT_ONCE = 1 << 24
-"""Bytes of images that are written at a time, or one digest's."""
+"""Bytes of images written at a time, unless a single digest has more."""
 _TOO_MANY = "TDigest: more values than its weights count exactly, 2^53 − 1"
 
 
 class Store:
-    """`n` t-digests of one k; grows arrays and pool as the kernels ask for it."""
+    """`n` t-digests of one k; enlarges arrays and pool when kernels request it."""
 
     def __init__(self, n: int, k: int) -> None:
         self.k = whole("TDigest", "k", k, images.MIN_K, 65_535)
@@ -61,7 +61,7 @@ class Store:
 
     @property
     def counts(self) -> np.ndarray:
-        """How many values each digest has seen (int64)."""
+        """Each digest's number of values (int64)."""
         return (self.state.weight + self.state.waiting).astype(np.int64)
 
     def resize(self, n: int) -> None:
@@ -77,7 +77,7 @@ class Store:
         self.n = max(self.n, n)
 
     def _enlarge(self, why: int) -> None:
-        """Room of the sort that a kernel asked for."""
+        """Make room of the kind that a kernel requested."""
         old = self._state
         if why == kernels.MORE_SCRATCH:
             self._make_scratch(2 * int(old.extent["wanted"][0]))
@@ -112,14 +112,14 @@ class Store:
             refuse_beyond(kernels.MAX_N, "TDigest", counts, groups[np.isfinite(numbers)])
 
     def _add(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
-        """Add runs of values, those of digest ``groups[r]`` up to ``ends[r]``."""
+        """Add runs of values; the run of digest ``groups[r]`` ends at ``ends[r]``."""
         rows = frozen(groups), frozen(ends), frozen(values), np.empty(2)
         resume(lambda at: kernels.update(self.state, self.k, *rows, at), self._enlarge)
 
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
-        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into digest ``groups[i]``.
+        """Merge the image whose bytes (uint8) begin at ``offsets[i]`` into digest ``groups[i]``, for all i.
 
-        Raises `SketchError` naming the fault of the first that is refused; none is folded in then.
+        Raises `SketchError` naming the fault of the first invalid image; then none is merged.
         """
         data, offsets = _of_datasketches(data, offsets)
         read = np.zeros(int(np.diff(offsets).max(initial=0)) // 8 + 1)
@@ -134,7 +134,7 @@ class Store:
         resume(lambda at: images.merge(self.state, self.k, *given, rows, at), self._enlarge)
 
     def _check_counts(self, groups: np.ndarray, given: tuple[np.ndarray, ...]) -> None:
-        """Refuse what would count too many values."""
+        """Refuse images that would count too many values."""
         n = {int(g): int(self.counts[g]) for g in groups}
         data, offsets, read, edges, numbers = given
         for i, g in enumerate(groups.tolist()):
@@ -144,14 +144,14 @@ class Store:
                 raise SketchError(_TOO_MANY)
 
     def _with_scratch(self) -> kernels.State:
-        """The arrays, with what the clusters of any digest are joined in."""
+        """Return the arrays, with scratch to join the clusters of any digest."""
         state = self.state
         most = int((state.clusters + state.waiting).max(initial=0))
         self._make_scratch(kernels.scratch_places(most))
         return self.state
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every digest's bytes one after another, and where each starts and ends (int64, n + 1)."""
+        """Return all digests' bytes, concatenated, and their offsets (int64, n + 1)."""
         state, pieces, offsets = self._with_scratch(), [np.empty(0, np.uint8)], np.zeros(self.n + 1, np.int64)
         most = images.HEADER + images.CLUSTER * (state.clusters + state.waiting).astype(np.int64)
         for first, end in _blocks(most):
@@ -163,20 +163,20 @@ class Store:
         return np.concatenate(pieces), offsets
 
     def clusters(self, g: int) -> tuple[np.ndarray, np.ndarray]:
-        """The means of digest `g` in order, and their weights."""
+        """Return the means of digest `g` in order, and their weights."""
         state = self._with_scratch()
         room = np.empty((2, int(state.clusters[g]) + int(state.waiting[g])))
         count = kernels.unpack(state, self.k, g, room)
         return room[0, :count], room[1, :count]
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
-        """The values at shares (columns) of each digest's values (rows); 0 of empty ones."""
+        """Return the values at shares (columns) of each digest (rows); 0 for empty digests."""
         out = np.empty((self.n, len(shares)))
         kernels.quantiles(self._with_scratch(), self.k, frozen(shares), out)
         return out
 
     def one(self, g: int) -> Store:
-        """A copy of digest `g` as a store of one."""
+        """Return a copy of digest `g` as a store of one."""
         state = self.state
         start, room = int(state.start[g]), int(state.room[g])
         twin = Store(1, self.k)
@@ -189,9 +189,9 @@ class Store:
 
 
 def _of_datasketches(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same images, those of Dunning's library as DataSketches would have them."""
+    """Convert images of Dunning's library to DataSketches images; keep all others."""
     starts = offsets[:-1][np.diff(offsets) > 0]
-    if data[starts].all():  # no image of DataSketches begins with a zero
+    if data[starts].all():  # DataSketches images never begin with a zero
         return data, offsets
     pieces = [data[begin:end].tobytes() for begin, end in pairwise(offsets.tolist())]
     made = [as_image(one) if one.startswith(BEGINNING) else one for one in pieces]
@@ -200,7 +200,7 @@ def _of_datasketches(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
 
 def _blocks(sizes: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Stretches of digests whose images take `_AT_ONCE` bytes together, or are one digest."""
+    """Yield ranges of digests whose images take `_AT_ONCE` bytes together, or a single digest."""
     ends, first = np.cumsum(sizes), 0
     while first < len(sizes):
         before = int(ends[first - 1]) if first else 0

@@ -1,12 +1,12 @@
 """Many t-digests in one pool: kernels that buffer values, and merge them into clusters.
 
 Digest g owns a region of the pool: the means of its clusters, ascending, their weights, then waiting values.
-Once as many wait as may, all are put in order and joined from one end: a cluster takes the next value, or
-cluster, in as long as its weight stays below the limit that the scale function sets at its rank, which is
-least at both ends. Every second time it goes from the other end.
+When the buffer of waiting values is full, everything is sorted and joined from one end: a cluster absorbs the
+next value or cluster as long as its weight stays below the limit of the scale function at its rank, which is
+smallest at both ends. Every second merge starts from the other end.
 
 Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019 (merging digests, scale
-function k2); the buffer, limits and arithmetic of datasketches-cpp `tdigest`, whose bytes come out.
+function k2); the buffer, limits and arithmetic are those of datasketches-cpp `tdigest`, with equal bytes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate
 from ..core.resume import DONE, NO_ROOM
-from ..core.sort import copy, sort
-from ..core.sorting_network import CHUNK
+from ..core.sorting.sort import copy, sort
+from ..core.sorting.sorting_network import CHUNK
 
 MORE_SCRATCH = -2
 TOO_MANY = 1
 MAX_N = (1 << 53) - 1
-"""Weights are doubles within kernels: whole numbers up to here."""
+"""The largest weight: kernels use doubles for weights, which are exact integers up to here."""
 SHARED = 3
-"""The first fields of `State` that digests share; a row of each other one belongs to one digest."""
+"""The first fields of `State`, which all digests share; each row of the other fields is one digest's."""
 _LEAST = 8
 
 
 class State(NamedTuple):
-    """The pool, its extent and what is worked in; then a row for each digest.
+    """The pool, its extent and scratch; then a row for each digest.
 
-    `room` places of its region; `clusters` and `waiting` values; `weight` of the clusters together; whether
-    the next merge goes `backwards`.
+    A row has the `room` of its region in places, the numbers of `clusters` and `waiting` values, the total
+    `weight` of the clusters, and whether the next merge goes `backwards`.
     """
 
     items: np.ndarray
@@ -53,16 +53,16 @@ class State(NamedTuple):
 
 @inner
 def most_waiting(k):
-    """How many values wait at most: four times as many as DataSketches has room for clusters."""
+    """Return the most waiting values: four times as many as DataSketches has room for clusters."""
     return 4 * (2 * k + (30 if k < 30 else 10))
 
 
 @inner
 def joined(k, values, means, weights, other_means, other_weights, total, backwards, work):
-    """Join values, sorted, and the clusters of one or two digests, of so much weight together; how many
-    clusters come of it. They lie in `work` then, means first, weights from ``len(work) // 4`` on.
+    """Join sorted values and the clusters of one or two digests, with `total` weight; return the number of
+    clusters. They are written to `work`, means first, weights from ``len(work) // 4`` on.
 
-    The rest of `work` holds everything in order: its last quarters, of as many items at least.
+    The last quarters of `work` hold everything in order; each has room for all items.
     """
     part = len(work) // 4
     out, out_weights, ordered, amounts = (
@@ -73,7 +73,7 @@ def joined(k, values, means, weights, other_means, other_weights, total, backwar
     )
     a, b, c, n = 0, 0, 0, len(values) + len(means) + len(other_means)
     for i in range(n):
-        # Of equal ones values come first, then another's clusters, as a stable sort leaves them.
+        # Among equal items, values come first, then the other digest's clusters, as after a stable sort.
         x, weight, which = np.inf, 1.0, 3
         if a < len(values):
             x, which = values[a], 0
@@ -84,7 +84,7 @@ def joined(k, values, means, weights, other_means, other_weights, total, backwar
         a, b, c = a + (which == 0), b + (which == 1), c + (which == 2)
         place = n - 1 - i if backwards else i
         ordered[place], amounts[place] = x, weight
-    # The scale function k2: a cluster at rank q may weigh q (1 − q) / normalizer of everything.
+    # The scale function k2: a cluster at rank q may have a share q (1 − q) / normalizer of the weight.
     normalizer = 2.0 * k / (4.0 * math.log(total / (2.0 * k)) + 24.0)
     count, before, at_before = 0, 0.0, 0.0
     mean, weight = ordered[0], amounts[0]
@@ -96,11 +96,11 @@ def joined(k, values, means, weights, other_means, other_weights, total, backwar
         if i != 1 and proposed <= total * limit:
             weight = proposed
             step = (x - mean) * more / weight
-            if abs(step) == np.inf:  # too far apart for a difference
+            if abs(step) == np.inf:  # the difference overflows
                 step = 0.0
                 mean = mean * ((weight - more) / weight) + x * (more / weight)
             moved = mean + step
-            # Rounding must not carry a mean past what it is a mean of.
+            # Rounding must not move a mean outside the range of its values.
             mean = max(min(moved, mean), x) if x < mean else min(max(moved, mean), x)
         else:
             out[count], out_weights[count] = mean, weight
@@ -119,14 +119,14 @@ def joined(k, values, means, weights, other_means, other_weights, total, backwar
 
 @inner
 def _turn(items):
-    """Turn the order of items round."""
+    """Reverse the order of items."""
     for i in range(len(items) >> 1):
         j = len(items) - 1 - i
         items[i], items[j] = items[j], items[i]
 
 
 def scratch_places(items):
-    """What joining so many items takes: four arrays of them, values, and what those are sorted in."""
+    """Return the scratch needed to join this many items: four arrays, values, and room to sort these."""
     return 8 * items + 16 * CHUNK
 
 
@@ -144,8 +144,8 @@ def _has_scratch(state, items):
 
 @inner
 def merged(state, k, g, values, means, weights, more):
-    """Join what digest `g` has with another's values and clusters, of weight `more`, in the scratch alone;
-    how many clusters come of it. See `joined` for where they lie. There is scratch for all of them."""
+    """Join digest `g` with another's values and clusters, of weight `more`, in the scratch only; return the
+    number of clusters. See `joined` for their layout. There is scratch for all of them."""
     own, waiting = np.int64(state.clusters[g]), np.int64(state.waiting[g])
     start = state.start[g]
     n = own + waiting + len(means) + len(values)
@@ -162,7 +162,7 @@ def merged(state, k, g, values, means, weights, more):
 
 @inner
 def _move(state, g, room):
-    """Give digest `g` a region of so many places; False, and nothing has changed, if there is no room."""
+    """Give digest `g` a region of `room` places. Returns False, with nothing changed, if there is no room."""
     to = allocate(state.extent, room, len(state.items))
     if to < 0:
         return False
@@ -174,7 +174,7 @@ def _move(state, g, room):
 
 @inner
 def absorb(state, k, g, values, means, weights, more):
-    """Join digest `g` with another's values and clusters, of weight `more`; how it ended."""
+    """Join digest `g` with another's values and clusters, of weight `more`; return how it ended."""
     n = np.int64(state.clusters[g]) + state.waiting[g] + len(means) + len(values)
     if n == 0:
         return DONE
@@ -194,7 +194,7 @@ def absorb(state, k, g, values, means, weights, more):
 
 @inner
 def adopt(state, g, items, clusters, weight, backwards):
-    """Make the empty digest `g` one of so many clusters: `items` are their means, weights, waiting values."""
+    """Fill the empty digest `g`: `items` has the means and weights of its clusters, and waiting values."""
     if state.room[g] < len(items) and not _move(state, g, max(len(items), _LEAST)):
         return NO_ROOM
     copy(items, state.items[state.start[g] :])
@@ -205,8 +205,8 @@ def adopt(state, g, items, clusters, weight, backwards):
 
 @inner
 def all_clusters(state, k, g):
-    """How many clusters digest `g` has once nothing waits: the scratch begins with their means, then their
-    weights. The digest stays as it is. There is scratch for all it has."""
+    """Merge the waiting values of digest `g` in the scratch and return the number of clusters: the scratch
+    begins with their means, then their weights. The digest doesn't change. There is enough scratch."""
     own, start = np.int64(state.clusters[g]), state.start[g]
     if state.waiting[g] == 0:
         copy(state.items[start : start + 2 * own], state.scratch)
@@ -220,7 +220,7 @@ def all_clusters(state, k, g):
 
 @lean
 def unpack(state, k, g, clusters):
-    """How many clusters digest `g` has; their means and weights as the rows of `clusters`."""
+    """Write the means and weights of digest `g` as the rows of `clusters`; return the number of clusters."""
     count = all_clusters(state, k, g)
     copy(state.scratch[:count], clusters[0])
     copy(state.scratch[count : 2 * count], clusters[1])
@@ -229,10 +229,10 @@ def unpack(state, k, g, clusters):
 
 @lean
 def quantiles(state, k, shares, out):
-    """The values at shares of each digest's values (rows), of empty ones 0.
+    """Compute the values at shares for each digest (rows); 0 for empty digests.
 
-    A cluster's mean stands in the middle of its ranks; the ends lie before the first and after the last. What
-    lies between is a mean of two values, not a difference, which might overflow.
+    A cluster's mean is placed in the middle of its ranks; the extremes are before the first and after the
+    last. Interpolation uses a weighted mean, not a difference, which might overflow.
     """
     for g in range(len(out)):
         n = state.weight[g] + state.waiting[g]
@@ -255,7 +255,7 @@ def quantiles(state, k, shares, out):
 
 @inner
 def _append(values, to, edges):
-    """Values behind one another, zeros all of one sign, without NaN and infinities; how many those are."""
+    """Append values, with zeros of one sign, without NaN and infinities; return their number."""
     low, high, count = edges[0], edges[1], 0
     for i in range(len(values)):
         x = values[i] + 0.0
@@ -270,7 +270,7 @@ def _append(values, to, edges):
 
 @inner
 def _add(state, k, g, edges, values):
-    """Add values until they end or room does; (how many were added, how it ended)."""
+    """Add values until they end or room runs out; return (how many were added, how it ended)."""
     done = 0
     nothing = state.items[:0]
     full = most_waiting(k)
@@ -299,9 +299,9 @@ def _add(state, k, g, edges, values):
 
 @lean
 def update(state, k, groups, ends, values, edges, at):
-    """Add runs of values from number `at` on, NaN and infinities skipped, as `resume` has it.
+    """Add runs of values from number `at` on, without NaN and infinities, as a step of `resume`.
 
-    Run r, up to ``ends[r]``, is of digest ``groups[r]``; `edges` is room for two numbers.
+    Run r, up to ``ends[r]``, belongs to digest ``groups[r]``; `edges` has room for two numbers.
     """
     begin = np.int64(at)
     for r in range(len(ends)):

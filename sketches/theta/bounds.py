@@ -1,9 +1,9 @@
-"""How far a Theta sketch may be off: bounds of counts and of ratios between sets.
+"""Error bounds of Theta sketches: for counts, and for ratios between sets.
 
-A sketch that keeps n hashes below theta has drawn n of n / theta values: binomial tails, exact where there
-are few, else Gaussian with a continuity correction, below 121 hashes with measured numbers of standard
-deviations (`theta_bounds.csv`, a row an n: lower at 1, 2, 3, upper at 1, 2, 3). The reference's constants and
-order of operations throughout.
+A sketch that stores n hashes below theta has sampled n of n / theta values. The bounds are binomial tails:
+exact if there are few hashes, else Gaussian with a continuity correction, and below 121 hashes with measured
+numbers of standard deviations (`theta_bounds.csv`, one row per n: lower at 1, 2, 3, upper at 1, 2, 3). All
+constants and the order of operations are the reference's.
 
 Source: datasketches-java 6.2.0 `thetacommon.BinomialBoundsN`, `common.BoundsOnRatiosInSampledSets`,
 `common.BoundsOnBinomialProportions` (Abramowitz and Stegun 26.5.22).
@@ -17,22 +17,23 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
 from .store import MAX_THETA
 
 _TAILS = np.array([0.5, 0.1586553191586026479, 0.0227502618904135701, 0.0013498126861731796])
-"""The chance beyond 0, 1, 2 and 3 standard deviations, on one side."""
+"""The probability beyond 0, 1, 2 and 3 standard deviations, on one side."""
 
 
 @cache
 def equivalents() -> np.ndarray:
-    """The standard deviations that make the Gaussian bound fit: (n, lower 1, 2, 3 and upper 1, 2, 3)."""
+    """Return the standard deviations for which the Gaussian bound fits: (n, lower 1, 2, 3 and upper 1, 2,
+    3)."""
     return np.loadtxt(Path(__file__).with_name("theta_bounds.csv"), delimiter=",")
 
 
 @inner
 def _gaussian(n, theta, std_devs, sign):
-    """The classic bound with a continuity correction; `sign` −1 for the lower, 1 for the upper."""
+    """Return the classic bound with a continuity correction; `sign` is −1 for the lower, 1 for the upper."""
     n_hat = (n + 0.5 * sign) / theta
     b = std_devs * np.sqrt((1.0 - theta) / theta)
     d = 0.5 * b * np.sqrt(b * b + 4.0 * n_hat)
@@ -41,7 +42,7 @@ def _gaussian(n, theta, std_devs, sign):
 
 @inner
 def _exact(n, p, until):
-    """How many values until the chance that n of them were drawn exceeds `until`; n / p is at most 500."""
+    """Return the number of values at which P(n were sampled) exceeds `until`; n / p is at most 500."""
     term = p**n
     total = term
     m = n
@@ -54,7 +55,7 @@ def _exact(n, p, until):
 
 @inner
 def lower_bound(n, theta, std_devs, table, tails):
-    """Lower bound of the values that n kept hashes below theta (0 … 1) stand for."""
+    """Return the lower bound of the number of values for n stored hashes below theta (0 … 1)."""
     count = np.float64(n)
     if theta >= 1.0 or n == 0:
         return count
@@ -73,7 +74,7 @@ def lower_bound(n, theta, std_devs, table, tails):
 
 @inner
 def upper_bound(n, theta, std_devs, table, tails):
-    """Upper bound of the values that n kept hashes below theta (0 … 1) stand for."""
+    """Return the upper bound of the number of values for n stored hashes below theta (0 … 1)."""
     count = np.float64(n)
     if theta >= 1.0:
         return count
@@ -99,14 +100,16 @@ def _bounds(counts, thetas, std_devs, table, tails, lower, upper):
 
 
 def bounds(counts: np.ndarray, thetas: np.ndarray, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of the values that so many kept hashes below each theta (1 … `MAX_THETA`) stand for."""
+    """Return (lower, upper) of the number of values for each count of hashes below theta (1 …
+    `MAX_THETA`)."""
     lower, upper = np.empty((2, len(counts)), np.float64)
     _bounds(counts, thetas, std_devs, equivalents(), _TAILS, lower, upper)
     return lower, upper
 
 
 def ratio_bounds(n: int, k: int, theta: float) -> tuple[float, float]:
-    """Bounds at 95.4 % of the share of a set that k of its n kept hashes, below theta (0 … 1), stand for."""
+    """Return bounds at 95.4 % of a subset's share, if k of the set's n hashes below theta (0 … 1) are in
+    it."""
     if n == 0:
         return 0.0, 1.0
     if theta >= 1.0:
@@ -134,14 +137,15 @@ def ratio_bounds(n: int, k: int, theta: float) -> tuple[float, float]:
 
 
 def _erf(x: float) -> float:
-    """Abramowitz and Stegun 7.1.28, to seven digits, as the reference has it."""
+    """Evaluate Abramowitz and Stegun 7.1.28, to seven digits, as in the reference."""
     weights = (0.0705230784, 0.0422820123, 0.0092705272, 0.0001520143, 0.0002765672, 0.0000430638)
     total = 1.0 + sum(weight * x ** (i + 1) for i, weight in enumerate(weights))
     return 1.0 - 1.0 / total**16
 
 
 def _inverse_beta(a: float, b: float, y: float) -> float:
-    """Abramowitz and Stegun 26.5.22: where the incomplete beta function leaves y standard deviations."""
+    """Evaluate Abramowitz and Stegun 26.5.22: the inverse incomplete beta function at y standard
+    deviations."""
     a1, b1 = 2.0 * a - 1.0, 2.0 * b - 1.0
     part = (y * y - 3.0) / 6.0
     h = 2.0 / (1.0 / a1 + 1.0 / b1)

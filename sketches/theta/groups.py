@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
+from ..core.columns.column_kinds import hashable
 from ..core.distinct_counter import StoredAsImages
-from ..core.group_numbers import checked_groups, frozen
-from ..core.hash import hashed_chunks
-from ..core.item_kinds import as_items, kind_with
+from ..core.groups.group_numbers import checked_groups, frozen
+from ..core.hashing.hash import hashed_chunks
 from ..core.parameters import whole
 from ..core.resume import resume
+from ..core.values.item_kinds import as_items, kind_with
 from .bounds import bounds
 from .images import HEAD, REASONS, fold_images, sizes, write_images
 from .store import MAX_THETA, Store, new_store, tidy_all, with_room, with_sketches
@@ -23,10 +23,10 @@ USUAL_LG_K = 12
 
 
 class ThetaGroups(StoredAsImages):
-    """One `Theta` a group, in one set of arrays: see there for the error promised.
+    """One `Theta` per group, in one set of arrays; `Theta` states the promised error.
 
-    A group of up to 8 distinct values takes 96 bytes, a full one 16 × 2^lg_k, and as much again may lie free
-    for groups to grow. Serialised sketches of any lg_k are folded in, and cut to the groups' own.
+    A group with up to 8 distinct values takes 96 bytes, a full one 16 × 2^lg_k, and as much again may be free
+    for groups to grow. Serialised sketches of any lg_k can be merged, and are cut to the groups' own.
 
     >>> groups = ThetaGroups(2)
     >>> groups.update([0, 1, 0, 0], ["ann", "bob", "cat", "ann"])
@@ -46,20 +46,20 @@ class ThetaGroups(StoredAsImages):
 
     @property
     def lg_k(self) -> int:
-        """The base-2 logarithm of how many hashes a group keeps."""
+        """The base-2 logarithm of the number of hashes that a group stores."""
         return int(self._store.lg_k[0])
 
     def _with_sketches(self, n: int) -> Store:
         return with_sketches(self._store, n)
 
     def make_room(self, why: int) -> None:
-        """Enlarge the arrays by what a kernel wanted."""
+        """Enlarge the arrays by the room that a kernel requested."""
         self._store = with_room(self._store)
 
     def update(self, groups: np.ndarray, values: Any) -> None:
         """Count values in their groups: row i in group `groups[i]`, nulls and empty strings skipped.
 
-        Raises `ValueError` or `IndexError` for group numbers that aren't one a row, of groups there are.
+        Raises `ValueError` unless there is one group number per row, and `IndexError` for unknown groups.
         """
         values = as_items(values, self.item_kind, self.family)
         numbers = values.per_value(checked_groups(groups, values.length, self._n))
@@ -96,7 +96,7 @@ class ThetaGroups(StoredAsImages):
         return self._kind_to(self._single.from_bytes(self.image(self._place(group)), self.lg_k))
 
     def _kept(self) -> tuple[np.ndarray, np.ndarray]:
-        """How many hashes each group keeps, below which theta."""
+        """Return each group's number of stored hashes and its theta."""
         tidy_all(self._store, self._n)
         sketches = self._store.sketches[: self._n]
         return sketches["count"], sketches["theta"]

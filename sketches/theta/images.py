@@ -1,13 +1,14 @@
-"""Theta sketches as Apache DataSketches lays them out: versions 1 to 4 read, 3 written.
+"""Theta sketches in the layout of Apache DataSketches: reads versions 1 to 4, writes version 3.
 
     byte 0          1       2         3, 4            5      6, 7       8 … 11   12 … 15   16 … 23
     preamble longs  serial  family 3  0               flags  seed hash  count    1.0       theta
     (1, 2 or 3)     ver. 3  compact   (no lg_k here)
 
-One long of preamble: nothing seen, or one hash from byte 8; two: all hashes, from byte 16; three: an
-estimate, hashes from byte 24. Hashes are 63 bits, in ascending order. Version 4 packs the differences between
-them (`entry bits` each, most significant first) and has theta at byte 8; versions 1 and 2 are version 3 with
-fewer flags. Families 1 and 2 hold a hash table of 2^lg_arr places instead.
+With one preamble long, the sketch is empty or has one hash from byte 8; with two, it is exact and hashes
+begin at byte 16; with three, it estimates and hashes begin at byte 24. Hashes are 63 bits, in ascending
+order. Version 4 packs the differences between them (`entry bits` each, most significant first) and has theta
+at byte 8; versions 1 and 2 are version 3 with fewer flags. Families 1 and 2 contain a hash table of 2^lg_arr
+places instead.
 
 Source: datasketches-java 6.2.0 `theta.PreambleUtil`, `theta.CompactSketch`, `theta.ForwardCompatibility`,
 `theta.BitPacking`.
@@ -17,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.words import load32, load64
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load32, load64
 from .store import MAX_THETA, add_hash, lower_theta, tidy
 
 SEED_HASH = np.uint16(0x93CC)
@@ -42,7 +43,7 @@ REASONS = {
     7: "theta is impossible",
     8: "an entry is zero, not below theta, or not in order",
 }
-"""What a status above zero means."""
+"""The meaning of a status above zero."""
 
 HEAD = np.dtype(
     [
@@ -55,13 +56,13 @@ HEAD = np.dtype(
     ],
     align=True,
 )
-"""What a preamble says: theta, how many places there are and how many of them hold a hash, the byte that they
-begin at, the bits of each difference if they are packed (0: they are not), and whether they are in order."""
+"""A parsed preamble: theta, the number of places and of hashes in them, the byte where they begin, the bits
+of each difference if packed (0 if not), and whether the hashes are in order."""
 
 
 @lean
 def sizes(store, out):
-    """Tidy each sketch; words (8 bytes) of its image."""
+    """Tidy each sketch, and compute its image's size in words (8 bytes)."""
     for g in range(len(out)):
         tidy(store, g)
         sketch = store.sketches[g]
@@ -83,7 +84,7 @@ def write_images(store, offsets, out):
         estimating = sketch.theta < MAX_THETA
         if n == 0 and not estimating:
             flags |= EMPTY
-            seed = np.uint64(0)  # the reference's empty image has none
+            seed = np.uint64(0)  # the reference's empty image has no seed hash
         elif n == 1 and not estimating:
             flags |= SINGLE
         longs = offsets[g + 1] - at - n
@@ -100,7 +101,7 @@ def write_images(store, offsets, out):
 
 @inner
 def _packed(data, start, bit, bits):
-    """`bits` bits from bit number `bit` after byte `start`, the most significant first."""
+    """Read `bits` bits from bit number `bit` after byte `start`, most significant first."""
     value = np.uint64(0)
     left = bits
     while left > 0:
@@ -116,7 +117,7 @@ def _packed(data, start, bit, bits):
 
 @inner
 def _read_head(data, start, end, head):
-    """Check a preamble, and fill `head`."""
+    """Check a preamble and fill `head`."""
     size = end - start
     if size < 8:
         return 1
@@ -172,7 +173,7 @@ def _read_head(data, start, end, head):
 
 @inner
 def _read_head_4(data, start, end, head):
-    """The preamble of a packed image."""
+    """Check the preamble of a packed image and fill `head`."""
     longs = np.int64(data[start])
     bits = np.int64(data[start + 3])
     count_bytes = np.int64(data[start + 4])
@@ -200,7 +201,7 @@ def _read_head_4(data, start, end, head):
 
 @inner
 def _hash(data, start, head, i, previous):
-    """What place i of the image from byte `start` on holds; `previous` is what the place before holds."""
+    """Return the content of place i of the image at byte `start`, given the content of the previous place."""
     if head.bits:
         return np.int64(np.uint64(previous) + _packed(data, start + head.first, i * head.bits, head.bits))
     return np.int64(load64(data, start + head.first + 8 * i))
@@ -208,7 +209,7 @@ def _hash(data, start, head, i, previous):
 
 @inner
 def _are_ordered(data, first, count, theta):
-    """Whether these hashes are above zero, below theta and each above the one before, without a branch."""
+    """Whether these hashes are above zero, below theta and strictly ascending, without a branch."""
     if not count:
         return True
     falls = np.int64(0)
@@ -220,7 +221,7 @@ def _are_ordered(data, first, count, theta):
 
 @inner
 def _fault(data, start, end, head):
-    """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; `head` is filled."""
+    """Return 0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; fill `head`."""
     status = _read_head(data, start, end, head)
     if status:
         return status
@@ -248,13 +249,13 @@ def _fault(data, start, end, head):
 
 @lean
 def check_image(data, heads):
-    """0 if `data` is a Theta image, else a key of `REASONS`; ``heads[0]`` is filled."""
+    """Return 0 if `data` is a Theta image, else a key of `REASONS`; fill ``heads[0]``."""
     return _fault(data, 0, len(data), heads[0])
 
 
 @inner
 def _check_images(offsets, data, heads):
-    """Fill `heads`: the first image at fault, and a key of `REASONS`, or how many there are, and 0."""
+    """Fill `heads`; return the first invalid image and a key of `REASONS`, or the number of images and 0."""
     for i in range(len(heads)):
         status = _fault(data, offsets[i], offsets[i + 1], heads[i])
         if status:
@@ -266,8 +267,8 @@ def _check_images(offsets, data, heads):
 def fold_images(store, groups, offsets, data, heads, start):
     """Unite image i, ``data[offsets[i]:offsets[i + 1]]``, with sketch groups[i], from image `start` on.
 
-    A `start` of −1 has them all checked first, which fills `heads`: where one is at fault, none is united.
-    Gives how far it came and why it stopped, or the first at fault and a key of `REASONS`.
+    With `start` −1, all images are checked first, which fills `heads`; if one is invalid, none is merged.
+    Returns how far it came and why it stopped, or the first invalid image and a key of `REASONS`.
     """
     if start < 0:
         i, status = _check_images(offsets, data, heads)
@@ -287,7 +288,7 @@ def fold_images(store, groups, offsets, data, heads, start):
             previous = value
             if value >= store.sketches[g].theta:
                 if head.ordered:
-                    break  # nothing below theta follows
+                    break  # all further hashes are at least theta
                 continue
             if value and not add_hash(store, g, value):
                 return i, NO_ROOM

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.distinct_counter import DistinctCounter
-from ..core.group_numbers import frozen
-from ..core.hash import READ_AHEAD, STEP, hashed_chunks
-from ..core.image_columns import one_image
-from ..core.item_kinds import as_items, joint_kind, kind_with
+from ..core.groups.group_numbers import frozen
+from ..core.hashing.hash import READ_AHEAD, STEP, hashed_chunks
 from ..core.protocol import SketchError
 from ..core.resume import resume
+from ..core.values.image_columns import one_image
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from .bounds import ratio_bounds
 from .groups import USUAL_LG_K, ThetaGroups
 from .images import HEAD, check_image
@@ -49,7 +49,7 @@ class Theta(DistinctCounter):
 
     def __init__(self, lg_k: int = USUAL_LG_K) -> None:
         self._one: ThetaGroups = ThetaGroups(1, lg_k)
-        self._explicit_lg_k = True  # whether somebody said which lg_k this sketch has
+        self._explicit_lg_k = True  # whether the caller chose the lg_k of this sketch
 
     @property
     def lg_k(self) -> int:
@@ -78,7 +78,7 @@ class Theta(DistinctCounter):
         return self
 
     def _keep(self, h1: np.ndarray, n: int) -> None:
-        """Keep what is below theta of the first `n` hashes."""
+        """Store those of the first `n` hashes that are below theta."""
         self._run(lambda at: update_one(self._one._store, h1, n, at))
 
     def _run(self, step: Any) -> None:
@@ -98,7 +98,7 @@ class Theta(DistinctCounter):
         return self
 
     def __and__(self, other: Self) -> Theta:
-        """What is in both."""
+        """The intersection."""
         if not isinstance(other, Theta):
             return NotImplemented
         kind = self._joint_kind(other, "intersect")
@@ -112,7 +112,7 @@ class Theta(DistinctCounter):
         return Theta._of(lg_k, explicit, common[common < theta], theta, kind)
 
     def __sub__(self, other: Self) -> Theta:
-        """What is in this sketch and not in the other."""
+        """The difference: what is in this sketch and not in the other."""
         if not isinstance(other, Theta):
             return NotImplemented
         kind = self._joint_kind(other, "subtract")
@@ -160,7 +160,7 @@ class Theta(DistinctCounter):
         return int(self._one._store.sketches["theta"][0])
 
     def _hashes(self) -> np.ndarray:
-        """The kept hashes in ascending order."""
+        """The stored hashes in ascending order."""
         tidy_all(self._one._store, 1)
         return hashes_of(self._one._store, 0).copy()
 
@@ -168,7 +168,8 @@ class Theta(DistinctCounter):
     def _of(
         cls, lg_k: int, explicit: bool, hashes: np.ndarray, theta: int, item_kind: str | None = None
     ) -> Self:
-        """The sketch of hashes below theta; an empty one if there are no hashes and theta is the greatest."""
+        """Make a sketch of hashes below theta; an empty one if there are no hashes and theta is the
+        maximum."""
         sketch = cls(lg_k)
         sketch.item_kind = item_kind
         sketch._explicit_lg_k = explicit
@@ -204,7 +205,7 @@ class Theta(DistinctCounter):
         return sketch
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return type(self)._of(self.lg_k, self._explicit_lg_k, self._hashes(), self._theta(), self.item_kind)
 
     def _untold(self) -> tuple[Any, ...]:

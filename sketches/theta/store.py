@@ -1,17 +1,17 @@
-"""Many Theta sketches in a few arrays: each the smallest hashes it has seen, then those that came since.
+"""Many Theta sketches in a few arrays: each has its smallest hashes, followed by newly added ones.
 
-A sketch keeps every distinct 63-bit hash below its `theta`. While theta is 2^63 − 1 that is all of them; once
-more than 2^lg_k are kept, theta becomes the (2^lg_k + 1)-th smallest and what is not below it goes. After
-`tidy`, which every answer and every image begins with, a sketch depends on nothing but the set of values it
-has seen: the order of the stream and of merges leaves no trace.
+A sketch stores every distinct 63-bit hash below its `theta`. While theta is 2^63 − 1, these are all hashes;
+when there are more than 2^lg_k, theta becomes the (2^lg_k + 1)-th smallest, and hashes from theta on are
+dropped. After `tidy`, with which every answer and every image begins, a sketch depends only on the set of
+values, not on the order of the stream or of merges.
 
-A hash that is below theta is written behind those there are, and that is all. What has come twice, and what
-is no longer among the smallest, is found out when the region is full, for all of them together: sorted by
-linear probing, in one table that stays in the cache whichever sketch's turn it is. (With a hash table a
-sketch, each row of a thousand groups waited for a line of 64 megabytes of tables.)
+Adding a hash below theta only appends it. Duplicates, and hashes that are no longer among the smallest, are
+removed together when the region is full: by a linear probing sort, in a single table that stays in the cache
+for all sketches. (With a hash table per sketch, each row of a thousand groups would wait for a cache line of
+64 megabytes of tables.)
 
-Kernels that find too little room stop before they change anything and say so; Python enlarges the arrays
-(`with_room`), and the same call goes on (`resume`).
+A kernel that finds too little room stops before it changes anything and reports this; Python enlarges the
+arrays (`with_room`), and the same call continues (`resume`).
 
 Source: Dasgupta, Lang, Rhodes, Thaler, A Framework for Estimating Stream Expression Cardinalities (2016);
 datasketches-java 6.2.0 `theta.HeapQuickSelectSketch`; Gonnet and Munro, The Analysis of Linear Probing Sort
@@ -24,15 +24,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import allocate, new_extent, packed
-from ..core.group_numbers import grown
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.groups.arena import allocate, new_extent, packed
+from ..core.groups.group_numbers import grown
 
 MAX_THETA = (1 << 63) - 1
 SMALLEST = 8
 """Words of a sketch's first region; a full one has 2^(lg_k + 1)."""
 QUICKER = 32
-"""Regions of so many words grow fourfold, smaller ones twofold."""
+"""Regions of at least this many words grow fourfold, smaller ones twofold."""
 
 SKETCH = np.dtype(
     [
@@ -45,16 +45,16 @@ SKETCH = np.dtype(
     ],
     align=True,
 )
-"""What there is of each sketch: where its region begins in `Store.words` and how many words it has; theta;
-how many hashes lie in the region, and how many of these, from the first on, are known to be distinct, in
-order, and below theta; whether it has seen anything."""
+"""The fields of each sketch: the start of its region in `Store.words` and its number of words; theta; the
+number of hashes in the region, and how many of these, from the first on, are known to be distinct, in order
+and below theta; whether it has seen any value."""
 
 
 class Store(NamedTuple):
-    """The arrays; a kernel's one argument.
+    """The arrays, passed to kernels as one argument.
 
-    `words` is an arena of `extent`, `lg_k` holds the lg of how many hashes a sketch keeps, `table` has three
-    places for each word of the largest region.
+    `words` is an arena with `extent`, `lg_k` the lg of the number of hashes that a sketch stores, `table` has
+    three places for each word of the largest region.
     """
 
     sketches: np.ndarray
@@ -65,7 +65,7 @@ class Store(NamedTuple):
 
 
 def new_store(n: int, lg_k: int) -> Store:
-    """`n` empty sketches."""
+    """Return a store of `n` empty sketches."""
     sketches = np.zeros(n, SKETCH)
     sketches["theta"] = MAX_THETA
     words = np.empty(SMALLEST, np.int64)
@@ -73,14 +73,14 @@ def new_store(n: int, lg_k: int) -> Store:
 
 
 def with_sketches(store: Store, n: int) -> Store:
-    """The same store with `n` sketches, the new ones empty."""
+    """Return the store grown to `n` sketches; the new ones are empty."""
     sketches = grown(store.sketches, n)
     sketches["theta"][len(store.sketches) :] = MAX_THETA
     return store._replace(sketches=sketches)
 
 
 def with_room(store: Store) -> Store:
-    """The same store with room for the region that was wanted, and a table to tidy it in."""
+    """Return the store with room for the requested region, and a table to tidy it in."""
     sketches, wanted = store.sketches, int(store.extent["wanted"][0])
     if 3 * wanted > len(store.table):
         store = store._replace(table=np.empty(3 * wanted, np.int64))
@@ -96,8 +96,8 @@ def with_room(store: Store) -> Store:
 def _sorted(store, at, n, theta):
     """Sort the `n` hashes from `at` on, without those from `theta` on and without repetitions.
 
-    Hashes spread evenly below theta, so each has its place in a table of twice as many: it goes there, or
-    behind smaller ones in its way, and pushes greater ones on. How many are left.
+    Hashes are uniform below theta, so each has a home in a table twice as large: it goes there, or after
+    smaller hashes in its way, and pushes larger ones on. Returns how many are left.
     """
     table = store.table[: 3 * n]
     table[:] = 0
@@ -108,8 +108,8 @@ def _sorted(store, at, n, theta):
             continue
         place = np.uint64(np.int64(np.float64(value) * scale))
         entry = table[place]
-        # Homes ascend with values, and no value passes a smaller one: the table is in order at all times.
-        # Homes lie in the first 2n of 3n places, so that n values are never pushed past the end.
+        # Homes ascend with values, and no value passes a smaller one, so the table is always in order.
+        # Homes are in the first 2n of 3n places, so n values are never pushed past the end.
         while 0 < entry < value:
             place += np.uint64(1)
             entry = table[place]
@@ -122,7 +122,7 @@ def _sorted(store, at, n, theta):
             entry = table[place]
         table[place] = value
     kept = np.int64(0)
-    for value in table:  # no branch on the value, as none would be foreseen
+    for value in table:  # no branch on the value, which would be unpredictable
         store.words[at + kept] = value
         kept += value > 0
         if kept == n:
@@ -132,14 +132,14 @@ def _sorted(store, at, n, theta):
 
 @inner
 def tidy(store, g):
-    """Keep the 2^lg_k smallest hashes, each once and in order; theta becomes the next one's value."""
+    """Reduce to the 2^lg_k smallest distinct hashes, in order; theta becomes the next larger hash."""
     sketch = store.sketches[g]
     if sketch.tidy == sketch.count and sketch.count <= np.int64(1) << store.lg_k[0]:
         return
     n = _sorted(store, sketch.where, np.int64(sketch.count), sketch.theta)
     k = np.int64(1) << store.lg_k[0]
     if n > k:
-        # The (k + 1)-th smallest hash is left out: k / theta is unbiased then (Dasgupta and others 2016).
+        # Without the (k + 1)-th smallest hash, k / theta is unbiased (Dasgupta and others 2016).
         store.sketches[g].theta = store.words[sketch.where + k]
         n = k
     store.sketches[g].count = n
@@ -155,7 +155,8 @@ def tidy_all(store, n):
 
 @inner
 def _enlarge(store, g):
-    """Give a sketch its first region or a larger one. False, and nothing done, if there is no room."""
+    """Give a sketch its first region or a larger one. Returns False, with nothing done, if there is no
+    room."""
     old = np.int64(store.sketches[g].room)
     size = max(np.int64(SMALLEST), 2 * old)
     if size > QUICKER:
@@ -176,9 +177,9 @@ def _enlarge(store, g):
 
 @inner
 def make_place(store, g):
-    """Make room in a region that is full. False, with no visible change, if there is no room.
+    """Make room in a full region. Returns False, without a visible change, if there is no room.
 
-    Regions are enlarged where more than half of them is distinct, so that each tidying pays for itself.
+    A region is enlarged if more than half of it is distinct, so that each tidying pays for itself.
     """
     tidy(store, g)
     sketch = store.sketches[g]
@@ -190,13 +191,14 @@ def make_place(store, g):
 
 @inner
 def add_hash(store, g, value):
-    """Keep a hash above zero if it is below theta. False, and it isn't kept, if there is no room."""
+    """Store a hash above zero if it is below theta. Returns False, without storing it, if there is no
+    room."""
     if value >= store.sketches[g].theta:
         return True
     if store.sketches[g].count == store.sketches[g].room:
         if not make_place(store, g):
             return False
-        # Tidying may have lowered theta.
+        # Tidying may have lowered theta, so compare again.
         if value >= store.sketches[g].theta:
             return True
     sketch = store.sketches[g]
@@ -208,13 +210,13 @@ def add_hash(store, g, value):
 
 @inner
 def lower_theta(store, g, theta):
-    """Lower a sketch's theta, if it is higher; what is not below goes with the next tidying."""
+    """Lower a sketch's theta if it is higher; hashes from theta on are removed by the next tidying."""
     if theta < store.sketches[g].theta:
         store.sketches[g].theta = theta
         store.sketches[g].tidy = 0
 
 
 def hashes_of(store: Store, g: int) -> np.ndarray:
-    """A tidy sketch's hashes in ascending order, in place."""
+    """Return a view of a tidy sketch's hashes in ascending order."""
     where, count = int(store.sketches["where"][g]), int(store.sketches["count"][g])
     return store.words[where : where + count]

@@ -1,4 +1,4 @@
-"""Distinct keys with numbers added up for each: Tuple sketches that others stored, in their bytes."""
+"""Distinct keys with a number aggregated for each: stored Tuple sketches, in their own bytes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import finite
-from ..core.arrays import as_input, is_scalar
-from ..core.column_kinds import hashable
-from ..core.columns import is_list
-from ..core.hash import hashed_chunks
-from ..core.item_kinds import as_items, joint_kind, kind_with
-from ..core.lists import elements
+from ..core.columns.arrays import as_input, is_scalar
+from ..core.columns.column_kinds import hashable
+from ..core.columns.columns import is_list
+from ..core.columns.lists import elements
+from ..core.hashing.hash import hashed_chunks
 from ..core.one_by_one import OneByOne, Staged
 from ..core.parameters import deviations, one_of, whole
 from ..core.protocol import SketchError
+from ..core.values.item_kinds import as_items, joint_kind, kind_with
 from .sketch import Theta
 from .store import MAX_THETA
 from .tuple_images import KINDS, MODES, read_image, write_image
@@ -36,24 +36,23 @@ class Total(NamedTuple):
 
 
 class Tuple(Staged):
-    """How many distinct keys a stream holds, and the totals of a number that each carries (DataSketches
-    Tuple).
+    """The number of distinct keys in a stream, and the totals of a number per key (DataSketches Tuple).
 
-    For reading, asking, adding to and merging what Spark (`tuple_sketch_agg_double`, `…_integer`), Druid
-    (ArrayOfDoubles) and DataSketches stored. It keeps the 2^lg_k keys of smallest hash (`lg_k` 4 to 26), each
-    with its number: all of the key's numbers folded by `mode` (``"sum"``, ``"min"``, ``"max"`` or
+    It reads, queries, extends and merges sketches that Spark (`tuple_sketch_agg_double`, `…_integer`), Druid
+    (ArrayOfDoubles) and DataSketches stored. It stores the 2^lg_k keys with the smallest hashes (`lg_k` 4 to
+    26), each with its number: all of the key's numbers folded by `mode` (``"sum"``, ``"min"``, ``"max"`` or
     ``"always_one"``). `kind` is the layout: Spark's and Java's ``"double"`` and ``"integer"`` (int32),
-    Druid's ``"array"`` of `width` doubles, always summed, and ``"bare"`` doubles as the Python package's
-    `PyDoublesSerDe` writes them.
+    Druid's ``"array"`` of `width` doubles, which are always summed, and ``"bare"`` doubles as the Python
+    package's `PyDoublesSerDe` writes them.
 
-    Promise: exact up to 2^lg_k keys; beyond, the count of keys has a relative standard error of
-    1 / √(2^lg_k − 1), and `bounds` holds it at 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard
-    deviations; `totals` are unbiased, with bounds at the same confidence where no few keys outweigh the rest
-    (Horvitz and Thompson 1952). Merging adds nothing to that; any order gives the same bytes, up to rounding
-    of sums of doubles. Not through the package: it keeps a Python object an entry, and can't read Spark's or
-    Druid's.
+    Promise: exact up to 2^lg_k keys; beyond, the count of keys has a relative standard error of 1 / √(2^lg_k
+    − 1), and `bounds` contains it with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations;
+    `totals` are unbiased, with bounds at the same confidence unless a few keys outweigh the rest (Horvitz and
+    Thompson 1952). Merging adds no error; any order gives the same bytes, up to rounding of sums of doubles.
+    The `datasketches` package isn't used here, because it stores a Python object per entry and can't read
+    Spark's or Druid's sketches.
 
-    An image doesn't say its lg_k: without one a sketch takes the other's when they meet. Raises
+    An image doesn't record its lg_k: a sketch without one adopts the other's in the first operation. Raises
     `SketchError` for broken bytes, parameters out of range, and sketches of another kind, mode or width;
     `OverflowError` for integers beyond int32.
 
@@ -83,23 +82,24 @@ class Tuple(Staged):
 
     @property
     def lg_k(self) -> int:
-        """The base-2 logarithm of how many keys are kept."""
+        """The base-2 logarithm of the number of keys stored."""
         return self._explicit_lg_k or max(_USUAL_LG_K, (len(self._hashes) - 1).bit_length())
 
     @property
     def width(self) -> int:
-        """Numbers a key."""
+        """The number of values per key."""
         return int(self._numbers.shape[1])
 
     @property
     def theta(self) -> float:
-        """The share of all keys that would be kept, 1.0 while the answers are exact."""
+        """The share of all keys that would be stored, 1.0 while the answers are exact."""
         return self._theta / MAX_THETA
 
     def update(self, values: Any, value: Any = 1) -> Self:
-        """Add keys with their numbers: one a row, or one for all; rows of `width` numbers of kind 'array'.
+        """Add keys with their numbers, one per row or one for all; for kind 'array', rows of `width` numbers.
 
-        Keys that are null or empty are skipped. Raises `ValueError` for nulls or another number of numbers.
+        Keys that are null or empty are skipped. Raises `ValueError` for null numbers or a different count of
+        them.
         """
         keys = as_items(values, self.item_kind, self.family)
         self._add_staged(self._staged(keys, value))
@@ -107,7 +107,7 @@ class Tuple(Staged):
         return self
 
     def _staged(self, values: Any, value: Any = 1) -> dict[str, Any]:
-        """The sketch with those rows; its arrays are replaced, never written to."""
+        """Return a sketch with these rows added; arrays are replaced, never modified."""
         keys = as_items(values, self.item_kind, self.family)
         if is_scalar(value):
             number = self._checked(np.tile(_rows_of(value, self.width), self.width))
@@ -167,7 +167,7 @@ class Tuple(Staged):
         return not self._seen
 
     def _fold(self, hashes: np.ndarray, numbers: np.ndarray, theta: int, lg_k: int | None = None) -> None:
-        """Entries of another part of the stream, none twice or each row's own: keep the smallest hashes."""
+        """Add entries of another part of the stream and keep the smallest hashes."""
         k = 1 << (lg_k or self.lg_k)
         hashes, numbers = np.concatenate([self._hashes, hashes]), np.concatenate([self._numbers, numbers])
         if len(hashes):
@@ -188,17 +188,17 @@ class Tuple(Staged):
         self._theta, self._hashes, self._numbers = theta, hashes[:kept], numbers[:kept]
 
     def to_bytes(self) -> bytes:
-        """The compact ordered image of its kind, which Spark, Druid or the package read."""
+        """The compact ordered image of its kind, which Spark, Druid or the `datasketches` package reads."""
         return write_image(self.kind, self.mode, self._theta, self._seen, self._hashes, self._numbers)
 
     @classmethod
     def from_bytes(
         cls, data: bytes, lg_k: int | None = None, kind: str = "double", mode: str | None = None
     ) -> Self:
-        """The sketch of a compact image of that kind. Raises `SketchError` for anything else.
+        """Read a sketch from a compact image of that kind. Raises `SketchError` for anything else.
 
-        No image says the `lg_k` it was made with; empty and bare ones don't say their `mode` either, which
-        is "sum" unless given, and must be the image's own otherwise.
+        No image records its `lg_k`. Empty and bare images don't record their `mode` either: it is "sum" by
+        default. For other images, `mode` must be the image's own.
         """
         one_of("Tuple", "kind", kind, KINDS)
         if mode is not None:
@@ -213,7 +213,7 @@ class Tuple(Staged):
         return sketch
 
     def copy(self) -> Self:
-        """An independent equal sketch."""
+        """Return an independent equal sketch."""
         return self._of_my_kind(self.from_bytes(self.to_bytes(), self._explicit_lg_k, self.kind, self.mode))
 
     def _untold(self) -> tuple[Any, ...]:
@@ -223,13 +223,13 @@ class Tuple(Staged):
         return self.lg_k, self.kind, self.mode
 
     def keys(self) -> Theta:
-        """The keys alone, for intersections and differences with those of others."""
+        """Return only the keys, for intersections and differences with other sketches' keys."""
         return Theta._of(
             self.lg_k, self._explicit_lg_k is not None, self._hashes, self._theta, self.item_kind
         )
 
     def estimate(self) -> float:
-        """The distinct keys so far."""
+        """The estimated number of distinct keys so far."""
         return len(self._hashes) / self.theta
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
@@ -237,12 +237,12 @@ class Tuple(Staged):
         return self.keys().bounds(std_devs)
 
     def totals(self, std_devs: int = 2) -> list[Total]:
-        """The sum over all keys of each number, with bounds at so many standard deviations."""
+        """The sum over all keys of each number, with bounds at 1, 2 or 3 standard deviations."""
         std_devs, totals = deviations(self.family, std_devs), []
         for numbers in self._numbers.T.astype(np.float64):
             with np.errstate(
                 over="ignore", invalid="ignore"
-            ):  # totals beyond double are infinite, and say so
+            ):  # totals beyond the range of doubles are infinite
                 estimate = float(numbers.sum() / self.theta)
                 missing = (
                     float(np.sqrt((numbers**2).sum() * (1 - self.theta))) if self._theta < MAX_THETA else 0.0
@@ -263,7 +263,7 @@ class Tuple(Staged):
 
 
 class TupleGroups(OneByOne):
-    """One `Tuple` a group: see there for the error promised.
+    """One `Tuple` per group; `Tuple` states the promised error.
 
     >>> groups = TupleGroups(2)
     >>> groups.update(np.array([0, 1, 0]), ["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
@@ -288,18 +288,18 @@ class TupleGroups(OneByOne):
         super().__init__(n, lg_k=lg_k, kind=kind, mode=mode, width=width)
 
     def update(self, groups: np.ndarray, values: Any, value: Any = 1) -> None:
-        """Add each group's keys with their numbers to its sketch. Raises as for one."""
+        """Add each group's keys with their numbers to its sketch. Raises what `Tuple.update` raises."""
         self._update(groups, values, value=value)
 
 
 def _check_int32(numbers: np.ndarray) -> None:
-    """Raise `OverflowError` for numbers that no image of kind 'integer' holds."""
+    """Raise `OverflowError` for numbers that don't fit an image of kind 'integer'."""
     if numbers.min() < -(1 << 31) or numbers.max() >= 1 << 31:
         raise OverflowError("Tuple: a key's integers are beyond int32; use kind 'double'")
 
 
 def _rows_of(value: Any, width: int) -> np.ndarray:
-    """Numbers, one a row or a list of `width` a row, as a matrix."""
+    """Convert numbers, one or a list of `width` per row, to a matrix."""
     if isinstance(value, np.ndarray) and value.ndim == 2 and not isinstance(value, np.ma.MaskedArray):
         return value
     matrix = isinstance(value, np.ndarray) and value.ndim == 2

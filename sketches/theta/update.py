@@ -1,8 +1,8 @@
-"""Values to Theta sketches: hashed a block at a time, and only hashes below theta go any further.
+"""Add values to Theta sketches: hash them in blocks, and process only hashes below theta further.
 
-Once a sketch estimates, that is one in a hundred or a million: of 64 hashes at a time one comparison shows
-which are below. Hashes are those of `core.hash`, of which Theta takes the first half without its lowest bit;
-zero, which stands for an empty string, is never kept.
+Once a sketch estimates, these are one in a hundred or a million; one comparison finds those below theta among
+64 hashes. Hashes come from `hashing.hash`; Theta uses the first half without its lowest bit; zero, which
+stands for an empty string, is never stored.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import at_most, ctz64, prefetch
-from ..core.hash import READ_AHEAD, SEED, STEP, hash_block
-from ..core.jit import inner, lean
+from ..core.compilation.jit import inner, lean
+from ..core.hashing.bits import at_most, ctz64, prefetch
+from ..core.hashing.hash import READ_AHEAD, SEED, STEP, hash_block
 from ..core.resume import DONE, NO_ROOM
 from .store import add_hash
 
@@ -21,15 +21,16 @@ BLOCK = 512
 """Rows of groups looked up together."""
 
 NO_GROUP = 1
-"""Why the kernel stopped: a block holds the number of a group that isn't there, and nothing of it counts."""
+"""Why the kernel stopped: a block has an unknown group number, and none of its rows were counted."""
 
 
 @inner
 def _keep(store, h1, n):
-    """Keep the first `n` hashes in sketch 0; `READ_AHEAD` more may be read. The first without room, or −1."""
+    """Store the first `n` hashes in sketch 0; may read `READ_AHEAD` more. Returns the first without room, or
+    −1."""
     for begin in range(0, n, READ_AHEAD):
-        # Theta's hash is h1 without its lowest bit: h1 ≤ 2 · theta − 1 is the same as h1 >> 1 < theta. If
-        # theta falls within these 64, `add_hash` drops what is no longer below it.
+        # Theta's hash is h1 without its lowest bit: h1 ≤ 2 · theta − 1 means h1 >> 1 < theta. If theta falls
+        # during these 64, `add_hash` drops hashes that are no longer below it.
         limit = np.uint64(2) * np.uint64(store.sketches[0].theta) - np.uint64(1)
         n_kept = at_most(h1, begin, limit)
         if n - begin < READ_AHEAD:
@@ -47,7 +48,7 @@ def _keep(store, h1, n):
 def update_one_int64(store, values, h1, h2, at):
     """Count int64 values in sketch 0, from number `at` on; `h1` and `h2` are scratch of `STEP` words.
 
-    Gives how far it came, and why it stopped.
+    Returns how far it came, and why it stopped.
     """
     for start in range(at, len(values), STEP):
         block = values[start : start + STEP]
@@ -60,7 +61,8 @@ def update_one_int64(store, values, h1, h2, at):
 
 @lean
 def update_one(store, h1, n, at):
-    """Count the first `n` hashes in sketch 0, from number `at` on: how far it came, and why it stopped."""
+    """Count the first `n` hashes in sketch 0, from number `at` on; return how far it came, and why it
+    stopped."""
     stopped = _keep(store, h1[at:], n - at)
     if stopped >= 0:
         return at + stopped, NO_ROOM
@@ -68,20 +70,21 @@ def update_one(store, h1, n, at):
 
 
 class UpdateScratch(NamedTuple):
-    """What a block's rows are worked out in: whether they are below theta, and which are."""
+    """Scratch for a block's rows: whether they are below theta, and which are."""
 
     flags: np.ndarray
     candidates: np.ndarray
 
 
 def new_update_scratch() -> UpdateScratch:
-    """Scratch for one call."""
+    """Return scratch for one call."""
     return UpdateScratch(np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64))
 
 
 @inner
 def _look_up(store, n, groups, h1, flags):
-    """Which rows' hashes are below their group's theta; False if a group number is not one of `n`."""
+    """Flag rows whose hashes are below their group's theta; return False if a group number is not below
+    `n`."""
     sketches = store.sketches
     outside = False
     for i in range(len(groups)):
@@ -97,17 +100,17 @@ def _look_up(store, n, groups, h1, flags):
 def update_groups(store, n, groups, h1, scratch, at):
     """Count each hash in its group (there are `n` groups), from number `at` on.
 
-    Gives how far it came, and why it stopped.
+    Returns how far it came, and why it stopped.
     """
     for first in range(at, len(groups), BLOCK):
         some, mine = h1[first : first + BLOCK], groups[first : first + BLOCK]
         if not _look_up(store, n, mine, some, scratch.flags):
             return first, NO_GROUP
         below = np.int64(0)
-        for i in range(len(mine)):  # without a branch, which would go either way
+        for i in range(len(mine)):  # without a branch, which would be unpredictable
             scratch.candidates[below] = i
             below += np.int64(scratch.flags[i])
-        for place in scratch.candidates[:below]:  # have what will be written fetched
+        for place in scratch.candidates[:below]:  # prefetch what will be written
             sketch = store.sketches[np.uint64(mine[place])]
             prefetch(store.words, np.uint64(sketch.where + np.int64(sketch.count)))
         for place in scratch.candidates[:below]:

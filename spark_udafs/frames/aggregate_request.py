@@ -1,7 +1,7 @@
 """A request to a DataFrame: its columns as Spark names them, and Spark's own exact aggregates as ours.
 
-An exact aggregate of Spark's stands in a table of sketches beside the sketches, and is merged with them, by
-whichever engine. So it becomes the aggregate of this package that has the same answer:
+A table of sketches can contain Spark's exact aggregates as well, and any engine can merge them. So each is
+replaced by the aggregate of this package that has the same answer:
 
 | Spark's | ours | its column |
 |---|---|---|
@@ -13,7 +13,7 @@ whichever engine. So it becomes the aggregate of this package that has the same 
 | `F.variance`, `F.stddev` | `variance` | a struct, from which `query` answers |
 | `F.min_by`, `F.max_by` over the window's time | `first`, `last` | a struct of the value and its moment |
 
-Others can't be merged, or keep every row: they are refused.
+All others are refused, because they can't be merged or would have to store every row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.validation import RESERVED
 from ..merge.column_codecs import quoted
 from ..merge.partials import OWN
-from .columns import Term, name_parts, term_of
+from .columns import Term, answered_names, name_parts, term_of
 from .declared import DeclaredFrame
 
 _OURS = {
@@ -91,13 +91,13 @@ _INSTEAD = {
         "order by the time of the window, of which a table keeps the first and the last value",
     ),
 }
-"""What to write in place of Spark's aggregates that have no place in a table of sketches."""
+"""Replacements to suggest for Spark's aggregates that a table of sketches can't contain."""
 
 _NO_SUCH_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT", "INVALID_ATTRIBUTE_NAME_SYNTAX")
 
 
 class Columns:
-    """The columns of a DataFrame that are needed, by the names that they get where they are sketched."""
+    """The columns of a DataFrame that are needed, by the names under which they are sketched."""
 
     def __init__(self, frame: DataFrame | DeclaredFrame) -> None:
         self._frame = frame
@@ -112,7 +112,7 @@ class Columns:
         return self._resolved[label][1]
 
     def named(self, name: str, verb: str = "agg") -> str:
-        """A column of this name, or a field of one. Raises `ValueError` if there is none."""
+        """Resolve the name of a column, or of a field in one. Raises `ValueError` if it doesn't exist."""
         if name in self._names:
             if ("." in name or "`" in name) and self._spark_finds(name):
                 raise ValueError(
@@ -130,12 +130,12 @@ class Columns:
         return self._keep(name, _named_term(name), F.col(name))
 
     def key(self, key: str | Column) -> str:
-        """The name that Spark gives a key; it stands for that key from now on."""
+        """Return the name that Spark gives a key, which from now on stands for that key."""
         if isinstance(key, str):
             label = self.named(key, "groupBy")
             if key == label and self.own(label):
                 return self._as_text(label, self._frame.schema[label].dataType)
-            # As Spark names it: the field of a struct by its own name, a column in the case of the question.
+            # Named as Spark does: a struct's field by its own name, a column as the caller spelled it.
             term, column = self._resolved[label]
         else:
             term, column = self._term(key, "groupBy"), key
@@ -147,10 +147,10 @@ class Columns:
         return self._as_text(matches[0], self._frame.select(column).schema[0].dataType)
 
     def _as_text(self, key: str, kind: DataType) -> str:
-        """A struct or an array as its JSON, by which it is a key like others; other keys as they are.
+        """Turn a struct or an array into its JSON text, so that it can be a key; leave other keys unchanged.
 
-        Raises `TypeError` for those that equal ones may have another text of: with floats, as 0.0 and −0.0
-        are, and maps.
+        Raises `TypeError` for types in which equal values can have different texts: floats (0.0 and −0.0)
+        and maps.
         """
         if not isinstance(kind, StructType | ArrayType):
             return key
@@ -164,15 +164,15 @@ class Columns:
         return self._keep(key, Term("call", "to_json", arguments=(term,)), F.to_json(column, _AS_KEYS))
 
     def own(self, label: str) -> bool:
-        """Whether a label is the name of a column of the DataFrame and stands for that."""
+        """Whether a label is the name of the DataFrame's column that it stands for."""
         return label in self._own
 
     def time(self, time: str | Column) -> str:
-        """What windows are over: a column of this name, or an expression."""
+        """Resolve the windows' time: a column of this name, or an expression."""
         return self.named(time, "groupBy") if isinstance(time, str) else self.made(time)
 
     def made(self, column: Column, label: str | None = None) -> str:
-        """An expression under a name of its own, which another one of the same text doesn't have."""
+        """Add an expression under a unique name, even if another expression has the same text."""
         term = self._term(column)
         text = term.label if label is None else label
         label, number = text, 1
@@ -184,7 +184,7 @@ class Columns:
         return self._keep(label, term, column)
 
     def expressions(self) -> dict[str, Any]:
-        """The trees of what is made of columns, by the names that keys and aggregates have for them."""
+        """Return the trees of expressions, by the names that keys and aggregates use for them."""
         return {
             label: term.tree
             for label, (term, _) in self._resolved.items()
@@ -192,10 +192,10 @@ class Columns:
         }
 
     def _may_name(self, name: str) -> bool:
-        """Whether a name can be that of a column, or begin with one.
+        """Whether a name is, or begins with, the name of a column.
 
-        Spark has answers of its own for some names that are not columns, such as ``user`` and
-        ``current_date``, so a name by itself must be in the schema.
+        Spark resolves some names that are not columns, such as ``user`` and ``current_date``, to functions,
+        so a name without a dot must be in the schema.
         """
         parts = name_parts(name) or [name]
         return len(parts) > 1 or self._spelled(parts[0]) in self._spellings
@@ -207,15 +207,21 @@ class Columns:
         return self._of_frame(term_of(column), verb)
 
     def _of_frame(self, term: Term, verb: str) -> Term:
-        """A tree in which columns that this DataFrame has once are known by their names alone."""
+        """Return the tree without references to columns whose names are unique in this DataFrame."""
         if term.kind == "name" and not self._may_name(term.value):
             raise self._no_column(verb, term.value)
+        if term.kind == "text":
+            for name in answered_names(term.value):
+                if not self._may_name(name):
+                    raise ValueError(
+                        f"{self._no_column(verb, name)}; if you mean Spark's own function, write {name}()"
+                    )
         known = term.kind == "name" and self.is_unique(term)
         inner = tuple(self._of_frame(one, verb) for one in term.arguments)
         return replace(term, reference="" if known else term.reference, arguments=inner)
 
     def is_unique(self, term: Term) -> bool:
-        """Whether a name is that of exactly one column of the DataFrame."""
+        """Whether exactly one column of the DataFrame has this name."""
         return sum(str(_named_term(quoted(name))) == str(term) for name in self._names) == 1
 
     def _keep(self, label: str, term: Term, column: Column) -> str:
@@ -228,7 +234,7 @@ class Columns:
         return label
 
     def _spark_finds(self, column: str | Column) -> list[str]:
-        """The names of the columns that Spark finds by a name, none if there is no such column."""
+        """Return the names of the columns to which Spark resolves a name; empty if there is none."""
         try:
             with _unlogged():
                 return self._frame.select(column).columns
@@ -244,11 +250,11 @@ _AS_KEYS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""How keys are written as JSON: so that different ones have different texts, in every session the same."""
+"""How keys are written as JSON: different keys get different texts, the same in every session."""
 
 
 def _inexact(kind: DataType) -> str | None:
-    """What in a struct or an array has several texts, or none; None if it has nothing of the kind."""
+    """Return what in a struct or an array has ambiguous text or none; None if every value has one text."""
     if isinstance(kind, StructType):
         inner: list[DataType] = [field.dataType for field in kind]
     elif isinstance(kind, ArrayType):
@@ -268,7 +274,7 @@ def _named_term(name: str) -> Term:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Asks Spark without its log of errors: that there is no such column may be the answer hoped for."""
+    """Silence Spark's error log for a query that may well fail because a column doesn't exist."""
     log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     before, log.disabled = log.disabled, True
     try:
@@ -279,7 +285,7 @@ def _unlogged() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class FrameRequest:
-    """The keys and aggregates of a table, and the columns they are made of."""
+    """The keys and aggregates of a table, and the columns that they need."""
 
     columns: Columns
     keys: tuple[str, ...]
@@ -294,7 +300,7 @@ class FrameRequest:
         aggregates: Mapping[str, Aggregate | Column],
         time: str | Column | None = None,
     ) -> FrameRequest:
-        """Raises `ValueError` and `TypeError` as `Sketching.agg` says; `time` is what windows are over."""
+        """Resolve a request; `time` is the windows' time. Raises what `Sketching.agg` raises."""
         if not aggregates:
             raise ValueError('agg: no aggregate was given; name one, such as users=distinct("user")')
         columns = Columns(frame)
@@ -313,14 +319,14 @@ class FrameRequest:
         return request
 
     def names(self) -> list[str]:
-        """The names of the columns that are needed, keys first."""
+        """The names of the needed columns, keys first."""
         names = [*self.keys, *(column for one in self.aggregates.values() for column in one.columns)]
         return list(dict.fromkeys(names))
 
     def own(self) -> bool:
-        """Whether these are columns of the DataFrame under their own names, to which others can be added.
+        """Whether these are columns of the DataFrame under their own names, so that others can be added.
 
-        Beside samples the names that begin with two underscores are reserved.
+        If there are samples, names that begin with two underscores are reserved.
         """
         if any(aggregate.name == "sample" for aggregate in self.aggregates.values()):
             return False
@@ -329,7 +335,7 @@ class FrameRequest:
 
 
 def _check_names(frame: DataFrame | DeclaredFrame, keys: Sequence[str], names: Iterable[str]) -> None:
-    """Raise `ValueError` for names that Spark takes as the same, and for keys that every table has."""
+    """Raise `ValueError` for names that Spark considers the same, and for keys that every table has."""
     for name in keys:
         if name in RESERVED:
             raise ValueError(
@@ -347,7 +353,7 @@ def _check_names(frame: DataFrame | DeclaredFrame, keys: Sequence[str], names: I
 
 
 def _named(columns: Columns, frame: DataFrame | DeclaredFrame, name: str, requested: Any) -> Aggregate:
-    """An aggregate of columns by the names they have in the DataFrame; decimals as what it can count."""
+    """Return an aggregate with the DataFrame's names for its columns, and decimals as values it can count."""
     if not isinstance(requested, Aggregate):
         shown = f"the function {requested.__name__}" if isfunction(requested) else repr(requested)
         raise TypeError(
@@ -361,7 +367,7 @@ def _named(columns: Columns, frame: DataFrame | DeclaredFrame, name: str, reques
 
 
 def _countable(columns: Columns, frame: DataFrame | DeclaredFrame, aggregate: Aggregate, column: str) -> str:
-    """The column, or its text where it holds decimals and the aggregate takes none."""
+    """Return the column, or its text if it holds decimals and the aggregate doesn't accept them."""
     if aggregate.family.exact or not isinstance(leaf := _leaf(_type(frame, columns, column)), DecimalType):
         return column
     if takes(aggregate, pa.decimal128(leaf.precision, leaf.scale)):
@@ -373,7 +379,7 @@ def _countable(columns: Columns, frame: DataFrame | DeclaredFrame, aggregate: Ag
 
 
 def takes(aggregate: Aggregate, kind: pa.DataType) -> bool:
-    """Whether an aggregate takes values of this type."""
+    """Whether an aggregate accepts values of this type."""
     try:
         aggregate.family.of_column(kind)
     except TypeError:
@@ -382,18 +388,18 @@ def takes(aggregate: Aggregate, kind: pa.DataType) -> bool:
 
 
 _PLAIN = 6
-"""Decimal places up to which Spark never writes a decimal with an exponent."""
+"""The number of decimal places up to which Spark never writes a decimal with an exponent."""
 
 
 def _text(column: Column, kind: DecimalType) -> Column:
-    """A decimal's digits; a cast to text writes small ones as 1E-7 unless the session's mode is ANSI."""
+    """Write a decimal's digits; a cast writes small ones as 1E-7 unless the session is in ANSI mode."""
     if kind.scale <= _PLAIN:
         return column.cast("string")
     return F.call_function("format_number", column, F.lit(f"0.{'0' * kind.scale}"))
 
 
 def _type(frame: DataFrame | DeclaredFrame, columns: Columns, label: str) -> DataType:
-    # The DataFrame's own schema is there already; anything else has to be analysed.
+    # The DataFrame's own schema is already known; anything else has to be analysed.
     return (
         frame.schema[label].dataType
         if columns.own(label)
@@ -410,7 +416,7 @@ def _leaf(kind: DataType) -> DataType:
 def _ours(
     columns: Columns, frame: DataFrame | DeclaredFrame, name: str, requested: Column, time: str | None = None
 ) -> Aggregate:
-    """The aggregate that has the answer of Spark's; `time` is what windows are over."""
+    """Return the aggregate with the same answer as Spark's; `time` is the windows' time."""
     called = term_of(requested)
     if called.kind == "call" and called.value in _BY_TIME and len(called.arguments) == 2:
         value, by = called.arguments
@@ -445,7 +451,7 @@ def _ours(
         return aggregate("count", None)
     label = _label(columns, given)
     if isinstance(_type(frame, columns, label), ArrayType):
-        # An aggregate of ours takes lists apart; Spark's counts a list as one value.
+        # Our aggregates count a list's elements; Spark's counts a list as one value.
         if called.value != "count":
             raise TypeError(f"agg: {name!r} is {called} of lists; explode {label!r} first")
         known = F.when(columns[label].isNotNull(), F.lit(True))

@@ -1,8 +1,8 @@
 """What a Spark column requests: the function that it calls and its arguments.
 
-PySpark's columns are opaque, but both kinds, those of classic Spark and those of Spark Connect, keep the tree
-that they were made of. This reads as much of it as `frames` needs to know `F.window` and `F.sum` when it is
-given them, and to know two expressions apart; Spark itself still decides what a name or an expression means.
+PySpark's columns are opaque, but both classic Spark and Spark Connect keep a column's expression tree. This
+reads as much of it as `frames` needs to recognise `F.window` and `F.sum`, and to tell two expressions apart;
+Spark itself still decides what a name or an expression means.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ _SUFFIXES = {"TINYINT": "Y", "SMALLINT": "S", "BIGINT": "L", "FLOAT": "F"}
 
 @dataclass(frozen=True)
 class Term:
-    """One node of a column's tree: a call of a function, a column's name, a constant, ``*``, text, or other.
+    """One node of a column's tree: a function call, a column name, a constant, ``*``, SQL text, or other.
 
-    `value` is the function's name in small letters, the column's name as Spark reads it, the constant, the
-    text in SQL, or how another node is written around its `arguments`, one for each ``{}``. `type` is the
-    constant's in SQL. `reference` tells columns and functions of one name apart for as long as the program
-    runs.
+    `value` is the function's name in lower case, the column's name as Spark parses it, the constant, the SQL
+    text, or for another node a template with one ``{}`` for each of its `arguments`. `type` is a constant's
+    SQL type. `reference` distinguishes columns and functions of the same name while the program runs.
     """
 
     kind: Literal["call", "name", "constant", "star", "text", "other"]
@@ -55,10 +54,10 @@ class Term:
 
     @property
     def label(self) -> str:
-        """The text by which tables of sketches know an expression.
+        """The text that identifies an expression in tables of sketches.
 
-        ``string(x)`` and ``isnotnull(x)`` are what this package makes of decimals and lists, so calls of
-        these functions are written otherwise.
+        This package itself generates ``string(x)`` for decimals and ``isnotnull(x)`` for lists, so a user's
+        calls of these functions get a different text.
         """
         forms = {"string": "CAST({} AS STRING)", "isnotnull": "({} IS NOT NULL)"}
         if self.kind == "call" and self.value in forms and len(self.arguments) == 1:
@@ -67,23 +66,23 @@ class Term:
 
     @property
     def tree(self) -> list[Any]:
-        """All that makes two expressions different, as plain JSON; the same whenever the program runs."""
+        """Everything that distinguishes two expressions, as plain JSON that is stable across program runs."""
         value = str(self) if self.kind in ("constant", "name") else self.value
         return [self.kind, value, self.type, self.distinct, [one.tree for one in self.arguments]]
 
     @property
     def identity(self) -> str:
-        """Equal for two expressions of one program if they are the same, with the same columns in them."""
+        """A value that two expressions of one program share if they are the same and use the same columns."""
         return json.dumps([self.tree, self.references])
 
     @property
     def references(self) -> list[Any]:
-        """The `reference` of each node, in the form of the tree."""
+        """The `reference` of each node, nested like the tree."""
         return [self.reference, *(one.references for one in self.arguments)]
 
 
 def term_of(column: Column) -> Term:
-    """The tree of a column, without the names that it is given.
+    """Return the tree of a column, without its aliases.
 
     >>> from pyspark.sql import functions as F
     >>> _ = spark.range(1)    # classic Spark makes columns only once it runs
@@ -93,7 +92,7 @@ def term_of(column: Column) -> Term:
     >>> str(term_of(F.concat("a", "b"))), str(term_of(F.concat("a", F.lit("b"))))
     ('concat(a, b)', "concat(a, 'b')")
     """
-    # Any other name of an attribute makes a column of the field of that name.
+    # Accessing any other attribute would create a column for the field of that name.
     tree = vars(column).get("_expr")
     return _of_classic(column, {}) if tree is None else _of_connect(tree, {})
 
@@ -128,7 +127,7 @@ def _of_classic(column: Any, variables: dict[str, str]) -> Term:
     if kind == "UnresolvedNamedLambdaVariable":
         return Term("other", _literally(variables.get(node.name(), node.name())), column)
     if kind == "ExpressionColumnNode":
-        # A column of a certain DataFrame, or a Python function; Spark numbers both.
+        # A column bound to a DataFrame, or a Python function; Spark numbers both.
         expression = node.expression()
         reference = str(expression.toString())
         if expression.getClass().getSimpleName() == "AttributeReference":
@@ -154,7 +153,7 @@ def _classic_literal(column: Any, node: Any) -> Term:
 
 
 def _of_product(column: Any, node: Any, of: Any) -> Term:
-    """A node of another kind: its class, and what it is made of, the trees of columns as arguments."""
+    """Describe a node of another kind by its class and contents; columns among these become arguments."""
     arguments: list[Term] = []
 
     def written(one: Any) -> str:
@@ -170,7 +169,7 @@ def _of_product(column: Any, node: Any, of: Any) -> Term:
         if _is(one, "scala.Product") and one.productArity():
             parts = [one.productElement(at) for at in range(one.productArity())]
             return f"{_literally(one.productPrefix())}({', '.join(map(written, parts))})"
-        # Objects without contents, such as the order of a sort; their text is another each time.
+        # Objects without contents, such as a sort order; their text differs each time.
         return str(one.getClass().getSimpleName()).strip("$")
 
     parts = [node.productElement(at) for at in range(node.productArity())]
@@ -185,27 +184,27 @@ def _is(one: Any, name: str) -> bool:
 
 
 def _is_origin(part: Any) -> bool:
-    """Whether this is only the place in the program where a column was made."""
+    """Whether this only records where in the program a column was created."""
     return _is(part, "org.apache.spark.sql.catalyst.trees.Origin")
 
 
 def _classic(like: Any, node: Any) -> Any:
-    """A column of one node of another's tree."""
+    """Wrap one node of another column's tree as a column."""
     return type(like)(_jvm().org.apache.spark.sql.Column(node))
 
 
 def _expression(node: Any) -> Any:
-    """Catalyst's expression of a node, which knows the types of constants."""
+    """Return Catalyst's expression for a node, which has the types of constants."""
     converter = getattr(_jvm().org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
     return getattr(converter, "MODULE$").apply(node)
 
 
 _WRAPPED = "ColumnNodeExpression"
-"""The class of expressions that are columns not yet analysed."""
+"""The class of expressions that wrap a column before analysis."""
 
 
 def _of_function(column: Any, expression: Any, reference: str) -> Term:
-    """A Python function and what it is given. Its own text has numbers that are others each time."""
+    """Describe a call of a Python function; its own text contains numbers that change from run to run."""
     kind = str(expression.getClass().getSimpleName())
     wrapped = [one for one in _sequence(expression.children()) if one.getClass().getSimpleName() == _WRAPPED]
     arguments = tuple(_of_classic(_classic(column, one.node()), {}) for one in wrapped)
@@ -249,7 +248,7 @@ def _of_connect(tree: Any, variables: dict[str, str]) -> Term:
     if kind == "LiteralExpression":
         sql = tree._dataType.simpleString().upper()
         plain = isinstance(tree._value, bool | int | float | str | None)
-        # Times and dates are numbers there, written as what they are.
+        # Times and dates are numbers there; write them as times and dates.
         shown = plain and not re.match("DATE|TIME|INTERVAL", sql)
         return Term("constant", tree._value if shown else f"{sql} {tree!r}", column, type=sql)
     if kind == "SQLExpression":
@@ -293,10 +292,10 @@ def _of_connect(tree: Any, variables: dict[str, str]) -> Term:
 
 
 _SQL = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT"}
-"""Spark's other words for types of columns."""
+"""Synonyms of SQL types, with the names that Spark writes."""
 
 _VALUES = ("UnresolvedExtractValue", "SortOrder", "WithField", "DropField", "CallFunction")
-"""Nodes of Connect that hold nothing but what their text says."""
+"""Nodes of Connect that their text describes completely."""
 
 
 def _cases(column: Any, branches: list[Term], last: list[Term]) -> Term:
@@ -309,7 +308,7 @@ def _lambda(column: Any, body: Term, variables: list[str]) -> Term:
 
 
 def _named_variables(outer: dict[str, str], names: list[str]) -> dict[str, str]:
-    """Names for a function's variables without the number that Spark counts up while a program runs."""
+    """Return names for a lambda's variables without the counter that Spark appends to them."""
     inner = dict(outer)
     for name in names:
         plain = re.sub(r"_\d+\Z", "", name)
@@ -318,7 +317,7 @@ def _named_variables(outer: dict[str, str], names: list[str]) -> dict[str, str]:
 
 
 def _written(value: Any, kind: str) -> str:
-    """A constant so that none of another type has the same text, nor a column.
+    """Write a constant so that its text differs from those of other types and from column names.
 
     >>> _written(1, "INT"), _written(1, "BIGINT"), _written("1", "STRING"), _written(1.0, "DOUBLE")
     ('1', '1L', "'1'", '1.0')
@@ -340,8 +339,49 @@ def _literally(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
+_ANSWERED_BY_SPARK = {
+    *("current_date", "current_time", "current_timestamp", "localtimestamp"),
+    *("current_user", "session_user", "user", "grouping__id"),
+}
+"""Names that Spark resolves to functions, even without parentheses, if no column has them."""
+
+
+def answered_names(text: str) -> list[str]:
+    """Return the names in SQL that Spark would resolve to functions of its own unless they are columns.
+
+    Function calls, fields, aliases after AS and a lambda's variables are left out.
+
+    >>> answered_names("concat(user, page, 'user', current_date(), visit.user)")
+    ['user']
+    >>> answered_names("transform(tags, user -> user + 1) AS user")
+    []
+    """
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.errors import SqlglotError
+    from sqlglot.tokens import TokenType
+
+    try:
+        tokens = Spark().tokenize(text)
+    except SqlglotError:
+        return []  # Spark's own parser reports the problem
+    kinds = [None, *(one.token_type for one in tokens), None]
+    bound = {one.text for one, after in zip(tokens, kinds[2:]) if after == TokenType.ARROW}
+    if TokenType.ARROW in kinds:  # (one, other) -> ...
+        before = tokens[: kinds.index(TokenType.ARROW) - 1]
+        bound |= {one.text for one in before if before[-1].token_type == TokenType.R_PAREN}
+    return [
+        one.text
+        for one, before, after in zip(tokens, kinds, kinds[2:])
+        if one.text.lower() in _ANSWERED_BY_SPARK
+        and one.text not in bound
+        and one.token_type != TokenType.STRING
+        and before not in (TokenType.DOT, TokenType.ALIAS)
+        and after not in (TokenType.DOT, TokenType.L_PAREN)
+    ]
+
+
 def name_parts(name: str) -> list[str]:
-    """The parts of a name as Spark reads it, without backticks."""
+    """Split a name into its parts as Spark does, without backticks."""
     parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)
     return [ticked.replace("``", "`") or plain for ticked, plain in parts]
 

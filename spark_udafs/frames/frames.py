@@ -35,7 +35,7 @@ from ...operators.watermarks.partition_watermark import broken_clocks
 from ...operators.windows.paned import Paned
 from ...operators.windows.table import AllTime
 from ...operators.windows.tumbling import Tumbling
-from ...sketches.core.utf8_repair import readable
+from ...sketches.core.columns.utf8_repair import readable
 from ..definitions import EXPRESSIONS, labelled, remembering
 from ..gc_freeze import freeze_imports
 from ..merge.buckets import BUCKETS, BucketedPartials
@@ -54,7 +54,7 @@ from .windows import FrameWindows, LocalWindows, Sessions, Windows, in_years, wi
 
 _DAY_US = 86_400_000_000
 _IN_THE_JVM = {"sketched": "by Spark"}
-"""Part of a definition where Catalyst sketches the rows: its state isn't that of partial sketches."""
+"""Part of a definition if Catalyst sketches the rows: its state differs from that of partial sketches."""
 
 
 def sketch(frame: DataFrame, *, schema: StructType | None = None, streaming: bool = False) -> Sketching:
@@ -63,10 +63,10 @@ def sketch(frame: DataFrame, *, schema: StructType | None = None, streaming: boo
     Continue with `groupBy` and `agg`; for a streaming DataFrame, with `withWatermark` first. Spark's Python
     workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
 
-    Spark is asked for the DataFrame's schema, unless you declare it: the functions of Spark Declarative
-    Pipelines allow no such question. With `schema` nothing is analysed, and `streaming` says whether it is a
-    streaming DataFrame. Keys, times and aggregates are then of columns or their fields, not of expressions,
-    and only Catalyst's own sketches are possible, as PySpark analyses what goes through Python. A checkpoint
+    The DataFrame's schema comes from Spark unless you declare it, which the functions of Spark Declarative
+    Pipelines require. With `schema` nothing is analysed, and `streaming` states whether it is a streaming
+    DataFrame. Keys, times and aggregates must then be columns or their fields, not expressions, and only
+    Catalyst's own sketches are possible, because PySpark analyses whatever goes through Python. A checkpoint
     of another definition is not refused there: refresh a streaming table fully if you change it.
 
     Raises `TypeError` for anything but a Spark DataFrame and its schema, and `ValueError` for `streaming`
@@ -94,7 +94,7 @@ def sketch(frame: DataFrame, *, schema: StructType | None = None, streaming: boo
         check_worker_python(frame.sparkSession, plans=streaming)
         return Sketching(DeclaredFrame(frame, schema, streaming))
     if streaming:
-        raise ValueError("sketch: streaming=True is for a declared schema; without one Spark says what it is")
+        raise ValueError("sketch: streaming=True is only for a declared schema; without one, Spark knows")
     check_worker_python(frame.sparkSession, plans=frame.isStreaming)
     return Sketching(frame)
 
@@ -116,8 +116,8 @@ class Sketching:
     def outputMode(self, outputMode: Mode) -> Sketching:
         """Like `DataStreamWriter.outputMode`, which must get the same mode.
 
-        A stream's state is laid out for its mode where our own merge keeps it (`merge.buckets`), and without
-        a watermark or windows there is no mode but ``"update"`` and ``"complete"``. Raises `ValueError` for
+        If our own merge stores the state (`merge.buckets`), the state is laid out for the mode. Without a
+        watermark or windows, only ``"update"`` and ``"complete"`` are possible. Raises `ValueError` for
         anything but ``"append"``, ``"update"`` and ``"complete"``.
         """
         if outputMode not in ("append", "update", "complete"):
@@ -130,9 +130,9 @@ class Sketching:
     ) -> Sketching:
         """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
 
-        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, may be
-        expressions, and may come as a list. A struct or an array is a key by its JSON text. In a batch a
-        window's time may be an expression, too. Raises `ValueError` for a second window, and for one whose
+        Columns are named as for `DataFrame.groupBy`, including nested ones and names in backticks. They may
+        be expressions, and may be in a list. A struct or an array becomes a key as its JSON text. In a batch,
+        a window's time may also be an expression. Raises `ValueError` for a second window, and for one whose
         length differs from row to row; raises `TypeError` for anything else.
         """
         if len(keys) == 1 and isinstance(keys[0], list | tuple):
@@ -154,20 +154,20 @@ class Sketching:
     groupby = groupBy
 
     def agg(self, *unnamed: Any, **aggregates: Aggregate | Column) -> DataFrame:
-        """The table of sketches: window_start and window_end, the keys, and a column for each aggregate.
+        """Return the table of sketches: window_start, window_end, the keys, and a column for each aggregate.
 
         The last column is ``streamgauge_definition``, which identifies the rows' definition if tables are
         mixed later. Besides this package's aggregates it accepts Spark's exact ones that can be merged:
         `F.count`, `F.sum`, `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions
-        (`aggregates` says what becomes of them). Decimals are counted as their text by aggregates that count
-        equal values. The rows of a batch without windows stay in the JVM where Catalyst's own aggregates make
-        the same sketches (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many
-        rows in memory go through Python where that is faster still (`map_in_arrow`).
+        (`aggregates` describes how they are stored). Decimals are counted as their text by aggregates that
+        count equal values. The rows of a batch without windows stay in the JVM if Catalyst's own aggregates
+        produce the same sketches (`merge.native_sketching`), which is as fast as calling Spark's functions;
+        many rows in memory go through Python if that is even faster (`map_in_arrow`).
 
-        Without a window the table has neither of the first two. Raises `ValueError` for columns that don't
-        exist, for a streaming DataFrame without windows or a watermark in append mode, and for one that needs
-        its state in RocksDB where it isn't (`merge.buckets`); raises `TypeError` for columns that an
-        aggregate doesn't accept. A row with a time outside the years 1 to 9999 ends the query with an error.
+        Without a window the table lacks the first two columns. Raises `ValueError` for columns that don't
+        exist, for a streaming DataFrame without windows or a watermark in append mode, and if the state has
+        to be in RocksDB and isn't (`merge.buckets`); raises `TypeError` for columns that an aggregate doesn't
+        accept. A row with a time outside the years 1 to 9999 ends the query with an error.
         """
         if unnamed:
             raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
@@ -189,14 +189,14 @@ class Sketching:
         if table is not None:
             return table
         if plan.keys and self.windows is None and not self.frame.isStreaming:
-            # There is no state to be kept, and our own merge takes many sketches at a time.
+            # A batch needs no state, and our own merge handles many sketches per call.
             plan = BucketedPartials(plan.table, _buckets(self.frame))
         times = {} if self.windows is None or local is not None else {LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[FIRST] = ask.min(EVENT)
         kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
         sketched = table_schema(keys, kept, None)
-        # Workers get no expressions, which can't be pickled.
+        # Expressions can't be pickled, so workers don't get them.
         windows_of_rows = None if self.windows is None else replace(self.windows, time=None)
         work = _sketching(sketched, self._panes(), windows_of_rows, plan, inputs.in_arrow)
         partials = self._partials(inputs, work, plan.schema)
@@ -214,12 +214,12 @@ class Sketching:
         if time is None or self.lateness is not None or not self.frame.isStreaming:
             return None
         if isinstance(self.frame, DeclaredFrame):
-            return None  # whether its plan moves a watermark, only Spark knows
+            return None  # only Spark knows whether the plan moves a watermark
         own = next((watermark_ms(field) for field in self.frame.schema if field.name == time), None)
         return own if own is not None and has_watermark(self.frame) else None
 
     def _over(self) -> str | Column | None:
-        """What the windows are over. Raises `ValueError` for an expression in a stream."""
+        """Return the column or expression of the windows' time. Raises `ValueError` for one in a stream."""
         if self.windows is None or self.windows.time is None:
             return None if self.windows is None else self.windows.column
         if self.frame.isStreaming:
@@ -232,7 +232,7 @@ class Sketching:
     def _by_catalyst(
         self, inputs: InputColumns, plan: Partials, definition: Mapping[str, Any], delay_ms: int | None
     ) -> DataFrame | None:
-        """The table where Catalyst alone makes the sketches that we would; None where Python should."""
+        """Return the table if Catalyst alone can make the same sketches; None if Python should make them."""
         declared, streaming = isinstance(self.frame, DeclaredFrame), self.frame.isStreaming
         if not isinstance(plan, NativePartials) or not self._tumble():
             return None
@@ -243,7 +243,7 @@ class Sketching:
         if expressions is None:
             return None
         rows = inputs.rows.frame if isinstance(inputs.rows, DeclaredFrame) else inputs.rows
-        # Pipelines write their tables and keep their checkpoints themselves.
+        # Pipelines write tables and manage checkpoints themselves.
         compared = streaming and not declared
         definition = {**definition, **_IN_THE_JVM}
         if compared:
@@ -257,7 +257,7 @@ class Sketching:
             elif streaming and self.lateness is not None:
                 rows = rows.withWatermark(event, self.lateness[1])
             window = self.windows.over(event).alias(WINDOW)
-        # What has been spilled to disk isn't computed again, so it is the same again.
+        # Rows that were persisted to disk are not recomputed, so a second read returns the same rows.
         twice = sampled and self.frame.storageLevel.useDisk
         table = plan.sketched(rows, expressions, inputs.of_rows, inputs.kinds, twice, window)
         if compared:
@@ -272,12 +272,12 @@ class Sketching:
         return None if quicker_in_python(rows.select(*groups)) else table
 
     def _tumble(self) -> bool:
-        """Whether each row is in one window at most, which Spark finds by the row alone."""
+        """Whether each row is in at most one window, which Spark can determine from the row alone."""
         windows = self.windows
         return windows is None or (isinstance(windows, Windows) and windows.every_us == windows.size_us)
 
     def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
-        """The partial rows that `work` makes of the columns `inputs`, in a task of where the rows are."""
+        """Return the partial rows that `work` makes from the columns `inputs`, in the rows' own tasks."""
         return through_workers(inputs.alone(), work, schema)
 
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
@@ -291,10 +291,10 @@ class Sketching:
     def _definition(
         self, columns: pl.Schema, aggregates: FrameRequest, typed: Mapping[str, Aggregate]
     ) -> dict[str, Any]:
-        """All that decides whether sketches can be merged, as plain JSON."""
+        """Return everything that decides whether sketches can be merged, as plain JSON."""
         definition: dict[str, Any] = {
             "version": VERSION,
-            # The time is described where there are no windows, too.
+            # The time is part of the definition even without windows.
             "source": FrameSource(pl.Schema({**columns, EVENT: pl.Datetime("us", "UTC")})).definition(),
             "keys": [[key, type_text(columns[key])] for key in aggregates.keys],
             "aggregates": {name: a.definition() for name, a in typed.items()},
@@ -334,14 +334,14 @@ class Sketching:
             )
 
     def _panes(self) -> Paned:
-        """The panes that rows are sketched by."""
+        """Return the panes in which rows are sketched."""
         if self.windows is None:
             return Tumbling.of_length(_DAY_US)
         return self.windows.panes(self.frame.isStreaming)
 
 
 def _buckets(rows: DataFrame | DeclaredFrame) -> int:
-    """How many buckets a batch's groups are merged in: enough for as many tasks as Spark would have."""
+    """Return the number of buckets for a batch's groups: at least Spark's number of shuffle partitions."""
     return max(BUCKETS, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
 
 
@@ -352,7 +352,7 @@ def _sketching(
     plan: Partials,
     schema: pa.Schema,
 ) -> Work:
-    """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
+    """Return a worker's function over one task's rows: columns as in `schema`, sketched as in `kept`."""
     drawn = secrets.randbits(32)
     shown = {*keys_of(kept)}
     for one in aggregates_of(kept).values():
@@ -383,9 +383,9 @@ def _sketching(
 
 
 def _in_time(rows: pl.DataFrame, windows: FrameWindows) -> tuple[pl.DataFrame, np.ndarray]:
-    """The rows that are in a window, and their times: as for Spark's own windows, those that have one.
+    """Return the rows that have a time, and the times: as in Spark's windows, rows without one are dropped.
 
-    Raises `ValueError` for a time in a year that no table can hold.
+    Raises `ValueError` for a time in a year that a table can't hold.
     """
     if rows[EVENT].null_count():
         rows = rows.filter(pl.col(EVENT).is_not_null())
@@ -408,9 +408,9 @@ def _not_by_catalyst(plan: Partials) -> NoReturn:
 
 
 def _beyond(windows: FrameWindows) -> tuple[str, str]:
-    """What is wrong with a row in a year that no table of sketches can hold; it would close all windows.
+    """Return the message about a row with a time that no table of sketches can hold, as two pieces.
 
-    Its time stands between the two.
+    The row's time goes between the two. Such a row would close all windows.
     """
     return (
         f"{windows.column!r} is outside the years 1 to 9999 in a row: ",
@@ -420,10 +420,10 @@ def _beyond(windows: FrameWindows) -> tuple[str, str]:
 
 
 def _timed(table: pa.Table, windows: FrameWindows) -> pa.Table:
-    """The table of a task's panes with the times of its rows, as which Spark takes them.
+    """Return a task's panes with row times in place of pane times, so that Spark treats them like rows.
 
-    A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would
-    for the rows themselves. A piece of a session begins with its first row and ends a gap after its last.
+    A pane gets the time of its latest row: Spark then assigns windows and moves its watermark as it would for
+    the rows themselves. A piece of a session begins with its first row and ends one gap after its last.
     """
     latest = table.column(LATEST).combine_chunks()
     table = table.drop_columns([LATEST])

@@ -48,23 +48,23 @@ def rollup(
     """Merge a table of sketches, or several of one definition, into coarser windows and fewer keys.
 
     `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), into which the table's own must fit;
-    without it the windows stay. `offset` and `zone` say where the new ones begin, as in `merge`; the zone is
-    the table's own unless it is given. `by` names the keys to preserve (all if None, none if empty). Merging
-    adds nothing to a sketch's error. Of
-    overlapping windows, those that lie end to end are used, as in `merge`.
+    without it the windows stay. `offset` and `zone` determine where the new windows begin, as in `merge`; by
+    default the zone is the table's own. `by` names the keys to preserve (all if None, none if empty). Merging
+    does not increase a sketch's error. If windows overlap, only those that lie end to end are used, as in
+    `merge`.
 
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
-    later rows for it are dropped, as with Spark's watermarks. A table that `sketch` makes in the same query
-    has a watermark, by which both close their windows, and then `delay` doesn't count. A streaming table
+    later rows for it are dropped, as with Spark's watermarks. A table that `sketch` creates in the same query
+    has a watermark, by which both close their windows, and then `delay` has no effect. A streaming table
     needs `every`, even if it equals the windows' length, and its own checkpoint, which belongs to one
     definition; its new windows have one length and begin in UTC.
 
     Tables read from ORC, JSON or CSV are described by their rows, as for `as_table`.
 
-    Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which it
-    names, also where rows of one have met before (then it is the query that raises it), and for windows that
-    don't fit; `ValueError` for keys that the table doesn't have; `TypeError` for anything but a Spark
-    DataFrame.
+    Raises `SketchError` for DataFrames that aren't tables of sketches, for different definitions, which it
+    names, and for windows that don't fit. If rows of different definitions were mixed in one table before,
+    the query raises it. Raises `ValueError` for keys that the table doesn't have; `TypeError` for anything
+    but a Spark DataFrame.
 
     >>> import streamgauge as sg
     >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]
@@ -94,7 +94,7 @@ def rollup(
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
     columns = from_arrow_schema(plan.schema)
-    # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
+    # PySpark's mapInArrow can't handle column names with dots, so columns are renamed for the trip.
     partials = [
         one.select(*_renamed(one, schema), others_defined(one)).mapInArrow(
             _partial(schema, plan, larger, defined_by(one)), columns
@@ -115,7 +115,7 @@ def rollup(
     if larger is None:
         raise SketchError(
             "rollup: Spark knows when a streaming table's windows are complete only by their length; name "
-            'it, also where it stays as it is, as in every="1 minute"'
+            'it, even if it stays the same, as in every="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
     rows = remembering(rows, definition, columns)
@@ -127,23 +127,23 @@ def rollup(
 
 
 def _renamed(table: DataFrame, schema: pa.Schema) -> list[Column]:
-    """The columns of a table, numbered."""
+    """Return the table with its columns renamed to numbers."""
     return [column.alias(f"c{at}") for at, column in enumerate(timed_columns(table, schema))]
 
 
 def _over(windows: TableWindows) -> Column:
-    """Spark's own windows of this kind, over the start of a row's window."""
+    """Return Spark's own window of this kind, over the start of a row's window."""
     length, offset = (f"{us} microseconds" for us in (windows.size_us, windows.offset_us))
     return F.window(START, length, length, offset)
 
 
 def _windows(schema: pa.Schema, larger: Paned | None) -> TableWindows:
-    """The windows of the new table. Raises `SketchError` for those that can't be made of the table's own."""
+    """Return the new table's windows. Raises `SketchError` if the table's own can't be merged into them."""
     windows = declared_windows(schema)
     if windows is None:
         raise SketchError(
-            "rollup: this table doesn't say what windows it has, so it isn't known which of them may be "
-            "merged; take the table as it was written, or merge(as_table(table)), which looks at the rows"
+            "rollup: this table doesn't record its kind of windows, so it isn't known which may be merged; "
+            "use the table as it was written, or merge(as_table(table)), which looks at the rows"
         )
     if larger is None:
         return windows
@@ -161,7 +161,7 @@ def _windows(schema: pa.Schema, larger: Paned | None) -> TableWindows:
 def _partial(
     schema: pa.Schema, plan: Partials, larger: Paned | None, defined: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker does with the rows of a table: those that count, with the keys that are kept."""
+    """Return a worker's function over the table's rows: select those that count, and the keys to keep."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_imports()
@@ -175,7 +175,7 @@ def _partial(
                 mask = within(table, keys_of(schema), larger)
                 table = table if mask is None else table.filter(pa.array(mask))
                 starts, _ = edges(table)
-                # Rows keep their own start, by which Spark moves its watermark, and get their new end.
+                # Rows keep their own start, by which Spark moves its watermark, and get the new window's end.
                 ends = pa.array(larger.first_ends(starts)).view(TIME_TYPE)
                 table = table.set_column(1, schema.field(END), ends)
                 if larger.calendar:

@@ -26,8 +26,8 @@ from pyspark.sql.types import (
     _parse_datatype_json_string,
 )
 
-from ...operators.definition.aggregate import METADATA, Aggregate
-from ...operators.families import family
+from ...operators.definition.aggregate import METADATA, Aggregate, arrow_type
+from ...operators.families import FAMILIES, family
 from ...operators.table.schema import END, START, definition_text, table_schema
 from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, notes_of
 from ...operators.table.windows import declared_windows
@@ -45,10 +45,10 @@ from ..slow_starts import patiently
 
 
 def described(frame: DataFrame) -> DataFrame:
-    """The same table with its definitions in its metadata, from the text in its first row.
+    """Restore the definitions in a table's metadata from the text in its first row.
 
-    DataFrames with metadata, without such text, and streams stay as they are. Raises `SketchError` for text
-    that isn't a table's definition.
+    Streams and DataFrames that have metadata, or no such text, are returned unchanged. Raises `SketchError`
+    for text that isn't a table's definition.
     """
     if DEFINED not in frame.columns or frame.isStreaming:
         return frame
@@ -72,7 +72,7 @@ def described(frame: DataFrame) -> DataFrame:
 
 
 def _typed(name: str, kind: DataType, wanted: pa.DataType) -> Column:
-    """A column in the type that its table has; bytes that a file holds as text are in Base64 there."""
+    """Cast a column to the type of its table; a text column that should be binary is decoded as Base64."""
     return _cast(F.col(quoted(name)), kind, from_arrow_type(spark_type(wanted, name))).alias(name)
 
 
@@ -86,11 +86,11 @@ def _cast(column: Column, kind: DataType, wanted: DataType) -> Column:
     if kind == wanted:
         return column
     if isinstance(wanted, BinaryType) and isinstance(kind, StringType):
-        # Spark's CSV writes bytes as UTF-8 by default, which can't be undone.
+        # By default Spark writes bytes to CSV as UTF-8, which can't be reversed.
         held = F.try_to_binary(column, F.lit("base64"))
         return F.when(column.isNotNull(), F.coalesce(held, F.raise_error(_NOT_BASE64)))
     if isinstance(wanted, StructType) and isinstance(kind, StructType):
-        # Spark casts structs by position, and JSON's fields are in the order of their names.
+        # Spark casts structs by position, and sorts the fields read from JSON by name.
         there = {field.name: field.dataType for field in kind}
         fields = [
             _cast(column[field.name], there[field.name], field.dataType).alias(field.name)
@@ -103,9 +103,9 @@ def _cast(column: Column, kind: DataType, wanted: DataType) -> Column:
 
 
 def schema_of_text(text: str, names: list[str]) -> pa.Schema:
-    """The schema of a table of sketches whose rows say `text`, with columns of these names.
+    """Return the schema of a table of sketches from the definition `text` in its rows and its column names.
 
-    Raises `SketchError` for other text.
+    Raises `SketchError` if the text isn't such a definition.
 
     >>> schema_of_text('windows of 1m; lang string; users distinct("user", lg_k=12)', ["users", "lang"]).names
     ['window_start', 'window_end', 'lang', 'users']
@@ -141,8 +141,8 @@ def _parsed(
             raise ValueError(f"there is no column for {text!r}")
         left.remove(name)
         text = text[len(name) + 1 :]
-        call = re.match(r"[a-z_]+\(", text)
-        if call is None:
+        call = re.match(r"([a-z_]+)\(", text)
+        if call is None or call[1] not in FAMILIES:  # a type such as decimal(9,2)
             kind, _, text = text.partition("; ")
             keys[name] = _key_type(kind)
             continue
@@ -160,7 +160,9 @@ def _parsed(
 
 
 def _key_type(text: str) -> pa.DataType:
-    """The type of a key from its name in Spark, as a table has it."""
+    """Parse a key's type from its Spark name, as stored in a table; a time of day has Arrow's name."""
+    if text.startswith("time64["):
+        return arrow_type(text)
     kind = _parse_datatype_json_string(text if text[0] == "{" else f'"{text}"')
     if isinstance(kind, TimestampType | TimestampNTZType):
         return pa.timestamp("us", "UTC" if isinstance(kind, TimestampType) else None)
@@ -168,7 +170,7 @@ def _key_type(text: str) -> pa.DataType:
 
 
 def _call_end(text: str) -> int:
-    """Where the first call in a text ends."""
+    """Return the position at which the first call in a text ends."""
     depth, quote, at = 0, "", 0
     while at < len(text):
         one = text[at]
@@ -186,7 +188,7 @@ def _call_end(text: str) -> int:
 
 
 def _aggregate(text: str, item_kind: str | None) -> Aggregate:
-    """The aggregate that is written as a call in Python, of the default question."""
+    """Parse an aggregate written as a Python call; it answers its default question."""
     call: Any = ast.parse(text, mode="eval").body
     column = ast.literal_eval(call.args[0]) if call.args else None
     given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
@@ -208,11 +210,11 @@ _KINDS = (
 _CALENDAR = re.compile(
     r"windows of (up to )?(\w+)(?: (?:every|that grow by) (\w+))?(?: from (-?\w+) on)?(?: in (\S+))?"
 )
-"""Windows of months, and those that begin by the clock of a zone."""
+"""Matches windows of months, and windows that begin by the clock of a time zone."""
 
 
 def windows_of_text(text: str) -> TableWindows:
-    """The windows whose text this is. Raises `ValueError` for other text.
+    """Parse the text of windows. Raises `ValueError` for other text.
 
     >>> str(windows_of_text("windows of 1h every 15m from 5m on"))
     'windows of 1h every 15m from 5m on'
@@ -232,4 +234,4 @@ def windows_of_text(text: str) -> TableWindows:
         if match := re.fullmatch(pattern, text):
             made: TableWindows = windows(*(0 if one is None else microseconds(one) for one in match.groups()))
             return made
-    raise ValueError(f"{text!r} are no windows")
+    raise ValueError(f"{text!r} does not name windows")

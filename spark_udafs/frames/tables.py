@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
-from ...operators.definition.aggregate import METADATA, Aggregate, arrow_type
 from ...operators.definition.definition_diff import differences
 from ...operators.table.schema import (
-    BATCH,
     END,
     START,
     ArrowStream,
@@ -24,24 +20,19 @@ from ...operators.table.schema import (
     definition_of,
     definition_text,
     drop_all_time,
-    key_type,
     keys_of,
-    table_schema,
     with_schema,
 )
 from ...operators.table.sketch_table import SketchTable
-from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, check_rows, notes_of, windows_of
+from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, check_rows, notes_of
 from ...operators.table.windows import declared_windows
 from ...operators.windows.table import ALL_TIME
 from ...sketches.core.protocol import SketchError
-from ..arrow_schemas import schema_in_arrow, type_in_arrow
+from ..arrow_schemas import schema_in_arrow
 from ..merge.column_codecs import defined_rows, key_column, quoted, spark_type
 from ..slow_starts import patiently
+from ..table_columns import DEFINITION, notes_of_column, rows_definition, schema_of_columns
 from .row_definitions import described
-
-_KEY = METADATA.decode()
-_COMMENT = "comment"
-"""The key under which Spark has a column's comment in its metadata."""
 
 
 def as_table(frame: DataFrame) -> SketchTable:
@@ -71,7 +62,7 @@ def as_table(frame: DataFrame) -> SketchTable:
 
 
 def timed_columns(frame: DataFrame, schema: pa.Schema) -> list[Column]:
-    """A DataFrame's columns as `schema` has them, with the one window that a table without windows is in."""
+    """Cast a DataFrame's columns to the types of `schema`; a table without windows gets a single window."""
     left_out = dict(zip((START, END), ALL_TIME)) if START not in frame.columns else {}
     return [
         F.expr(f"timestamp_micros({left_out[name]})").alias(name) if name in left_out else F.col(quoted(name))
@@ -80,14 +71,14 @@ def timed_columns(frame: DataFrame, schema: pa.Schema) -> list[Column]:
 
 
 def defined_by(frame: DataFrame) -> str | None:
-    """What all rows of a DataFrame's table of sketches must say of their definition, if it is known."""
-    return next((_notes(field).get(ROWS) for field in frame.schema if field.name == DEFINED), None)
+    """Return the definition that all rows of a DataFrame's table of sketches must have, if it is known."""
+    return rows_definition(frame.schema)
 
 
 def others_defined(frame: DataFrame) -> Column:
-    """The definitions of rows that have another than `defined_by`, null for all that have that.
+    """Return rows' definitions where they differ from `defined_by`, and null elsewhere.
 
-    So a text that is the same in all rows doesn't travel with each.
+    This avoids sending the same text with every row.
     """
     if DEFINED not in frame.columns:
         return F.lit(None).cast("string").alias(DEFINED)
@@ -96,37 +87,22 @@ def others_defined(frame: DataFrame) -> Column:
 
 
 def schema_of_frame(frame: DataFrame) -> pa.Schema:
-    """The Arrow schema of a DataFrame's table of sketches, from its columns' metadata.
+    """Return the Arrow schema of a DataFrame's table of sketches, from its columns' metadata.
 
     Raises `SketchError` for a DataFrame that isn't a table of sketches.
     """
-    columns = frame.schema
-    notes = {field.name: _notes(field) for field in columns}
-    aggregates = {name: Aggregate.from_json(note[_KEY]) for name, note in notes.items() if _KEY in note}
-    names = columns.fieldNames()
-    windows = windows_of(notes.values())
-    timed = START in names and END in names
-    if not aggregates or not (timed or (windows is not None and windows.all_time)):
-        raise SketchError(
-            f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
-            f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
-            "definition, and so do catalogs that keep only comments, as Iceberg's do: rollup(table, ...) and "
-            "SketchesToTable keep it, and with_definitions(frame, like=table) puts it back"
-        )
-    no_keys = {START, END, BATCH, DEFINED, *aggregates}
-    keys = {field.name: _key_type(field) for field in columns if field.name not in no_keys}
-    return table_schema(keys, aggregates, windows)
+    return schema_of_columns(frame.schema)
 
 
 def is_described(frame: DataFrame) -> bool:
-    """Whether any column of a DataFrame says that it is an aggregate's."""
-    return any(_KEY in _notes(field) for field in frame.schema)
+    """Whether any column of a DataFrame is marked as an aggregate's."""
+    return any(DEFINITION in notes_of_column(field) for field in frame.schema)
 
 
 def comments_of(schema: pa.Schema) -> dict[str, str]:
-    """What a table of sketches has to say of its columns, as comments in catalogs that keep nothing else.
+    """Return the definitions of a table's columns as comments, for catalogs that store no other metadata.
 
-    Keys say their own type as well, since such a catalog may hold them as a wider one.
+    Comments of keys include their type, because such a catalog may store a wider one.
     """
     windows = declared_windows(schema)
     notes = {name: notes_of(schema.field(name), windows) for name in schema.names[2:]}
@@ -136,19 +112,10 @@ def comments_of(schema: pa.Schema) -> dict[str, str]:
     return {name: json.dumps(note) for name, note in notes.items()}
 
 
-def _notes(field: StructField) -> Mapping[str, str]:
-    """What a Spark column says of itself in its metadata, or in its comment."""
-    comment = field.metadata.get(_COMMENT, "")
-    if comment.startswith(f'{{"{_KEY}'):
-        with suppress(json.JSONDecodeError):
-            return {**json.loads(comment), **field.metadata}
-    return dict(field.metadata)
-
-
 def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
-    """The schema of tables of sketches of one definition.
+    """Return the schema that tables of sketches of one definition share.
 
-    Raises `SketchError`, which begins with `where`, if their definitions or windows differ.
+    Raises `SketchError`, with a message that begins with `where`, if their definitions or windows differ.
     """
     schemas = [schema_of_frame(one) for one in tables]
     first = schemas[0]
@@ -166,7 +133,7 @@ def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
 
 
 def _definition(schema: pa.Schema) -> dict[str, Any]:
-    """What a table is of, with its keys' types: Spark would turn a number into text to unite them."""
+    """Return a table's definition with its keys' types: a union in Spark would turn numbers into text."""
     keys = [[key, str(spark_type(schema.field(key).type, key))] for key in keys_of(schema)]
     return {**definition_of(schema), "keys": keys}
 
@@ -179,8 +146,8 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
     the columns of `frame`, and perhaps more. The rows' windows are not derived from `like`, because a query
     may have changed them.
 
-    Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column is of another
-    type than its sketches, such as the struct of ``approx_top_k_combine``.
+    Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column's type is not
+    that of its sketches, such as the struct of ``approx_top_k_combine``.
 
     >>> import streamgauge as sg
     >>> rows = spark.range(100).selectExpr("id", "id % 2 AS side", "timestamp_seconds(id) AS at")
@@ -221,12 +188,6 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
         ),
         *defined,
     )
-
-
-def _key_type(field: StructField) -> pa.DataType:
-    if (noted := _notes(field).get(KEY_TYPE)) is not None:
-        return arrow_type(noted)
-    return key_type(type_in_arrow(field.dataType))
 
 
 def as_frame(table: ArrowStream, spark: SparkSession) -> DataFrame:

@@ -1,8 +1,8 @@
-"""What to do where Spark refuses a Python aggregate: a note on the error that it raises.
+"""Add a note with advice to Spark's error if it refuses a Python aggregate.
 
-Spark's planner refuses them with errors of its own, long after `register` or a function of columns was
-called, in whichever call runs the query. So the exceptions' classes get a `__notes__` that is worked out when
-somebody looks at it, as tracebacks do: no call of PySpark is replaced, and its errors' text stays as it is.
+Spark's planner refuses such aggregates with its own errors, long after `register` or a function of columns
+was called, in whichever call runs the query. So the exception classes get a `__notes__` that is computed on
+access, for example by tracebacks: no call of PySpark is replaced, and its error texts don't change.
 
 Source: PEP 678 (https://peps.python.org/pep-0678/).
 """
@@ -25,8 +25,7 @@ _INSTEAD = {
     ),
     "merge": (
         "Use streamgauge.spark.rollup(table, ...), which merges tables that streamgauge.spark.sketch(df) "
-        "made, in batches and streams, with the counts, sums, means and extremes that stand beside sketches "
-        "there"
+        "created, in batches and streams, together with their counts, sums, means and extremes"
     ),
 }
 _NATIVE = {
@@ -35,7 +34,7 @@ _NATIVE = {
     "kll_quantiles": "kll_sketch_agg_double or kll_sketch_agg_bigint",
     "frequency": "count_min_sketch",
 }
-"""Spark's own aggregates that make a family's bytes."""
+"""Spark's own aggregates that produce a family's bytes."""
 _IN_PLACE = {
     "FILTER CLAUSE": "Instead of FILTER (WHERE x), give it CASE WHEN x THEN ... END: nulls are skipped. ",
     "DISTINCT": "Select different values first, unless it counts different ones anyway. ",
@@ -43,10 +42,10 @@ _IN_PLACE = {
 
 
 class Advice:
-    """A class's `__notes__`: of an error about an aggregate of ours what to do instead, of others none."""
+    """A class's `__notes__`: advice for errors about our aggregates, none for others."""
 
     def __get__(self, error: PySparkException | None, kind: type) -> Any:
-        """The notes; those of an error are kept with it, where `add_note` adds to them."""
+        """Return the notes and store them in the error, so that `add_note` can add to them."""
         message = None if error is None else advice(error)
         if error is None or message is None:
             raise AttributeError("__notes__")
@@ -55,7 +54,7 @@ class Advice:
 
 
 def advise() -> None:
-    """Have Spark's errors about aggregates of this package say what to do instead."""
+    """Make Spark's errors about aggregates of this package say what to do instead."""
     show_in_one_line()
     for kind in (AnalysisException, StreamingQueryException):
         if "__notes__" not in vars(kind):
@@ -63,16 +62,16 @@ def advise() -> None:
 
 
 def advice(error: PySparkException) -> str | None:
-    """What to do instead of what Spark has refused; None if that is not an aggregate of this package."""
+    """Return what to do instead; None if Spark didn't refuse an aggregate of this package."""
     try:
         return _advice(error.getCondition() or "", error.getMessageParameters() or {}, error)
     except Exception:
-        # The JVM may have ended meanwhile; the traceback has to be printed all the same.
+        # The JVM may have ended by now; the traceback must still be printed.
         return None
 
 
 def _for_views(function: str) -> str | None:
-    """What to do instead of a persistent view with a function of this session."""
+    """Return what to do instead of a persistent view with a function of this session."""
     if function not in catalogue():
         return None
     return (
@@ -89,7 +88,7 @@ def _advice(condition: str, given: dict[str, str], error: PySparkException) -> s
         if native is not None:
             why += f"In SQL, {native} can, and the answer_ functions read its bytes. "
     elif condition == "STREAM_FAILED" and "group aggregate pandas UDF" in given["message"]:
-        # The plan, which is in the error's text, names it.
+        # The plan in the error's text names it.
         named, why = str(error), "can't aggregate a stream. "
     elif condition == "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX":
         named = " ".join(context.fragment() for context in error.getQueryContext())

@@ -1,4 +1,4 @@
-"""The aggregates among the functions: rows to a sketch, sketches to one."""
+"""The aggregate functions: from rows to a sketch, and from sketches to one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.input_cleaning import check_input, update, usable, within_reach
 from ...operators.families import MOMENT, family
-from ...sketches.core.utf8_repair import readable
+from ...sketches.core.columns.utf8_repair import readable
 from ..frames.aggregate_request import takes
 from ..seeds import seed_of_task
 from .arguments import constant
@@ -21,16 +21,16 @@ from .reading import check_sketches, read_options, reader
 
 
 def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
-    """The sketch of a group's rows: the column, the family's further inputs, and constants for its options.
+    """Sketch a group's rows: arguments are the column, the family's further inputs, and constant options.
 
-    Raises `TypeError` for columns that the family doesn't take, `SketchError` for options out of range.
+    Raises `TypeError` for columns that the family doesn't accept, `SketchError` for options out of range.
     """
     line, function = family(name), f"sketch_{name}"
     column = arguments["column"]
     inputs = {one: arguments[one] for one in line.inputs}
     options = {
         one: constant(function, one, arguments[one], default)
-        # A group without rows has no constants either; its sketch is empty whatever they are.
+        # A group without rows has no constants; its sketch is empty whatever they would be.
         for one, default in line.params.items()
         if one in arguments and len(column)
     }
@@ -40,9 +40,9 @@ def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
 
 
 def sketched(aggregate: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str, pa.Array]) -> bytes:
-    """The sketch of a column, and of the family's further inputs by their names.
+    """Sketch a column, with the family's further inputs by name.
 
-    Raises `TypeError` for columns of types that the family doesn't take.
+    Raises `TypeError` for columns of types that the family doesn't accept.
     """
     column, given = within_reach(_counted(aggregate, column)), dict(inputs)
     if aggregate.family.keeps_values:
@@ -59,7 +59,7 @@ def sketched(aggregate: Aggregate, seed: int, column: pa.Array, inputs: Mapping[
 
 
 def _counted(aggregate: Aggregate, column: pa.Array) -> pa.Array:
-    """Decimals as their text where the family takes none, as `frames.sketch` counts them."""
+    """Turn decimals into text if the family doesn't accept them, as `frames.sketch` does."""
     if not pa.types.is_decimal(column.type) or takes(aggregate, column.type):
         return column
     # Arrow would write small ones with an exponent.
@@ -67,7 +67,7 @@ def _counted(aggregate: Aggregate, column: pa.Array) -> pa.Array:
 
 
 def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
-    """A group's sketches in one; null for none. Raises `SketchError` for what can't be merged."""
+    """Merge a group's sketches; null if there are none. Raises `SketchError` if they can't be merged."""
     function, line = f"merge_{name}", family(name)
     check_sketches(function, arguments)
     images = arguments["sketch"].drop_null()
@@ -78,7 +78,7 @@ def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
         for one, like in read_options(line).items()
         if one in arguments and arguments[one].null_count < len(arguments[one])
     }
-    # One sketch at a time: in memory each may be a hundred times as large as its bytes.
+    # One sketch at a time: in memory, a sketch may be a hundred times as large as its bytes.
     read = reader(function, line, kind)
     sketches = (read(image.as_py(), **options) for image in images)
     whole = next(sketches)
@@ -88,9 +88,9 @@ def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
 
 
 class TaskSeeds:
-    """Seeds for the samples of a task's groups: others for each, the same where Spark repeats a task.
+    """Seeds for the samples of a task's groups: different for each, the same if Spark repeats a task.
 
-    `salt` is the driver's (`seed_of_task`).
+    `salt` comes from the driver (`seed_of_task`).
     """
 
     def __init__(self, salt: int) -> None:
@@ -98,13 +98,13 @@ class TaskSeeds:
         self._given = 0
 
     def next(self) -> int:
-        """A seed for the next group."""
+        """Return the seed for the next group."""
         self._given += 1
         return seed_of_task(self._salt, self._given)
 
 
 def _timed(column: pa.Array, time: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both with null and 1970 in rows without a time, which are skipped."""
+    """Set both columns to null and 1970 in rows without a time, which are skipped."""
     if pa.types.is_date(time.type):
         time = time.cast(pa.timestamp("us"))
     if not time.null_count:

@@ -1,7 +1,8 @@
-"""The table of functions: which there are, what each takes, returns and says, and what runs in a worker.
+"""The table of functions: their arguments, results, descriptions, and what runs in a worker.
 
-A function's name is VERB_NAME, with _KIND after it where bytes don't say what kind of items they hold; NAME
-is an aggregate's. The registry's families give the names, and the questions their sketches answer the verbs.
+A function's name is VERB_NAME, followed by _KIND if bytes don't record the kind of their items; NAME is an
+aggregate's. The names come from the registry's families, the verbs from the questions that their sketches
+answer.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ Arguments = dict[str, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class SqlFunction:
-    """One function: its name, arguments and result, and what it says of itself.
+    """One function: its name, arguments, result and description.
 
-    `columns` are the arguments that must be given, `options` those that may be, with their defaults; the
-    default None depends on the sketch. `work` takes the arguments as Arrow arrays by their names.
+    `columns` are the required arguments, `options` the optional ones with their defaults; the default None
+    depends on the sketch. `work` is called with the arguments as Arrow arrays by name.
     """
 
     name: str
@@ -65,18 +66,18 @@ class SqlFunction:
 
     @property
     def aggregates(self) -> bool:
-        """Whether it takes a group's rows to one value."""
+        """Whether it aggregates a group's rows to one value."""
         return self.verb in ("sketch", "merge")
 
     @property
     def must_name_kind(self) -> bool:
-        """Whether its name lacks the kind of items, without which bytes can't be read."""
+        """Whether its name lacks the kind of items that is needed to read bytes."""
         reads = self.verb not in ("sketch", "from_spark")
         return reads and self.line.aggregate.must_name_kind and self.name == f"{self.verb}_{self.line.name}"
 
     @property
     def usage(self) -> str:
-        """How it is called.
+        """The function's signature.
 
         >>> catalogue()["sketch_distinct"].usage, catalogue()["answer_quantiles"].usage
         ('sketch_distinct(column, lg_k=12)', 'answer_quantiles(sketch, q=None)')
@@ -85,23 +86,24 @@ class SqlFunction:
 
     @property
     def says(self) -> str:
-        """What it does, and what its family is.
+        """What the function does, and its family.
 
         >>> catalogue()["merge_cpc"].says
         'aggregates sketches into one (the number of distinct values, in the fewest bytes: CPC)'
         >>> catalogue()["merge_top_k"].says
-        "is refused, as bytes don't say the kind of items: write merge_top_k_string or merge_top_k_long"
+        "is refused, as bytes don't say the kind: write merge_top_k_KIND, with string, long, double or binary"
         """
         if self.must_name_kind:
-            names = " or ".join(f"{self.name}_{kind}" for kind in self.line.aggregate.kinds)
-            return f"is refused, as bytes don't say the kind of items: write {names}"
+            *others, last = self.line.aggregate.kinds
+            kinds = f"{', '.join(others)} or {last}"
+            return f"is refused, as bytes don't say the kind: write {self.name}_KIND, with {kinds}"
         about = (getdoc(aggregate_function(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")
         about = about.partition(";")[0].rstrip(".")
         return f"{VERBS[self.verb]} ({about[0].lower()}{about[1:]})"
 
     @property
     def result(self) -> str:
-        """Its result's type in SQL.
+        """The SQL type of the result.
 
         >>> catalogue()["answer_distinct"].result
         'struct<estimate:double,lower:double,upper:double>'
@@ -109,7 +111,7 @@ class SqlFunction:
         return from_arrow_type(self.returns).simpleString()
 
     def run(self) -> Callable[..., Any]:
-        """What runs in a worker. Spark reads off its hints whether it aggregates."""
+        """The function that runs in a worker; from its type hints Spark infers whether it aggregates."""
         name, columns, options, work = self.name, self.columns, dict(self.options), self.work
 
         def aggregated(*given: pa.Array, **named: pa.Array) -> bytes:
@@ -128,19 +130,19 @@ class SqlFunction:
 
 
 def catalogue() -> Mapping[str, SqlFunction]:
-    """All functions by name.
+    """Return all functions by name; those of stored families only if their extra is installed.
 
     >>> [n for n in catalogue() if n.split("_", 1)[1] == "membership"]  # doctest: +NORMALIZE_WHITESPACE
     ['sketch_membership', 'merge_membership', 'answer_membership', 'contains_membership', 'union_membership',
      'intersect_membership', 'print_membership']
     """
-    lines = [line for line in FAMILIES.values() if not line.exact]
+    lines = [line for line in FAMILIES.values() if not line.exact and line.installed]
     return {function.name: function for line in lines for function in _functions(line)}
 
 
 def _functions(line: Family) -> Iterator[SqlFunction]:
     binary = pa.binary()
-    # Another salt for each driver, so that the samples of two are drawn independently.
+    # A different salt for each driver, so that the samples of two drivers are independent.
     sketching = partial(sketch_of, line.name, TaskSeeds(secrets.randbits(32)))
     columns, options = ("column", *line.inputs), _options(line)
     yield SqlFunction(f"sketch_{line.name}", "sketch", line, columns, options, binary, sketching)
@@ -163,7 +165,7 @@ def _functions(line: Family) -> Iterator[SqlFunction]:
 
 
 def _options(line: Family) -> dict[str, Any]:
-    """The parameters of a family's sketches, in the order in which Python takes them."""
+    """Return the parameters of a family's sketches, in the order of the Python signature."""
     order = signature_of(aggregate_function(line.name)).parameters
     options = {name: line.params[name] for name in order if name in line.params}
     return {**options, **dict.fromkeys(line.optional)}

@@ -1,7 +1,6 @@
-"""What DESCRIBE FUNCTION says of functions in Python, which Spark registers without a description.
+"""Descriptions for DESCRIBE FUNCTION of Python functions, which Spark registers without one.
 
-The registry of a session on a JVM takes a description through Py4J. A Spark Connect server can't be given
-one.
+The registry of a session on a JVM accepts a description through Py4J. A Spark Connect server accepts none.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PLACE = ("session", "system")
-"""The schema and the catalogue in which Spark 4.3 keeps a session's own functions."""
+"""The schema and the catalogue of a session's own functions in Spark 4.3."""
 
 NOTE = (
     "A Python aggregate: it stands in GROUP BY and OVER. In streams, and beside Spark's own aggregates such "
     "as count(*), use streamgauge.spark.sketch(df). In place of FILTER (WHERE x), aggregate "
     "CASE WHEN x THEN … END."
 )
-"""What Spark's errors don't say where it refuses a Python aggregate."""
+"""Advice that Spark's errors lack if it refuses a Python aggregate."""
 
 
 def describe(spark: SparkSession, functions: Iterable[SqlFunction]) -> None:
@@ -92,7 +91,7 @@ _OPTIONS = {
     (True, "max_size"): "the size: the most counters kept, a power of 2",
     (True, "eps"): "how far off a count may be, as a share of all",
     (True, "confidence"): "how sure that is",
-    (True, "seed"): "of the hashes; sketches merge with those of the same",
+    (True, "seed"): "seed of the hashes; only sketches with the same seed merge",
     (True, "capacity"): "how many values it is laid out for",
     (True, "fpp"): "the share of values wrongly found in it, at that many",
     (True, "window"): "the longest span that will be queried, an interval or seconds",
@@ -111,7 +110,7 @@ _OPTIONS = {
     (False, "window"): "the last seconds, or an interval; all that it holds by default",
     (False, "k"): "how many",
 }
-"""What an option of sketching, and one of reading or asking, says."""
+"""Descriptions of the options for sketching, and for reading and querying."""
 
 
 def _argument(function: SqlFunction, name: str) -> str:

@@ -1,15 +1,15 @@
-"""A query that runs for each of the functions, for DESCRIBE FUNCTION to show."""
+"""A runnable example query for each function, for DESCRIBE FUNCTION."""
 
 from __future__ import annotations
 
 from .catalogue import SqlFunction
 
 ROWS = "VALUES ('a', 1, TIMESTAMP '2026-01-01'), ('b', 2, TIMESTAMP '2026-01-02') AS seen(item, n, at)"
-"""The table that examples ask."""
+"""The table that examples query."""
 
 
 def example(function: SqlFunction) -> str:
-    """A query that calls it, or the one to call in its place.
+    """Return a query that calls the function, or the function to call in its place.
 
     >>> from .catalogue import catalogue
     >>> print(example(catalogue()["count_frequency"]).replace(ROWS, "…"))
@@ -21,14 +21,14 @@ def example(function: SqlFunction) -> str:
 
 
 def call(function: SqlFunction, sketch: str | None = None) -> str:
-    """A call of it, on the column `sketch` where it takes sketches; on `ROWS` where it makes one."""
-    number = _of_numbers(function)
+    """Return a call of the function, on the column `sketch` if it reads sketches, else on `ROWS`."""
+    item = "2" if _of_numbers(function) else "X'61'" if _kind(function) == "binary" else "'a'"
     names = {"column": _values(function), "weight": "n", "time": "at", "key": "item"}
     if function.verb == "sketch":
         names["value"] = "n"
     else:
         own = sketch or function.columns[0]
-        names |= {"sketch": own, "other": own, "state": own, "value": "2", "item": "2" if number else "'a'"}
+        names |= {"sketch": own, "other": own, "state": own, "value": "2", "item": item}
     given = [names[name] for name in function.columns]
     options = {name: _literal(value) for name, value in function.options.items() if value is not None}
     given += [f"{name} => {value}" if function.aggregates else value for name, value in options.items()]
@@ -37,7 +37,7 @@ def call(function: SqlFunction, sketch: str | None = None) -> str:
 
 
 def made_for(function: SqlFunction) -> str:
-    """What gives a sketch that it takes, of `ROWS`."""
+    """Return the expression that makes a sketch of `ROWS` for the function."""
     kind = _kind(function)
     if function.verb == "from_spark":
         return "approx_top_k_accumulate(item)"
@@ -51,13 +51,15 @@ def made_for(function: SqlFunction) -> str:
 
 
 def _kind(function: SqlFunction) -> str:
-    """The kind of items in its name; where it has none and must, the first there is."""
+    """Return the kind of items in the function's name; the first kind if the name lacks a required one."""
     kind = function.name.partition(function.line.name)[2].removeprefix("_")
     return kind or (function.line.aggregate.kinds[0] if function.must_name_kind else "")
 
 
 def _values(function: SqlFunction) -> str:
     kind = _kind(function)
+    if kind == "binary":
+        return "CAST(item AS BINARY)"
     return "CAST(n AS DOUBLE)" if kind == "double" else "n" if _of_numbers(function) else "item"
 
 
@@ -66,5 +68,5 @@ def _of_numbers(function: SqlFunction) -> bool:
 
 
 def _literal(value: object) -> str:
-    """A value of Python in SQL."""
+    """Write a Python value in SQL."""
     return f"'{value}'" if isinstance(value, str) else str(value).lower()

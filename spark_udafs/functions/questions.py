@@ -1,7 +1,7 @@
-"""What functions ask of one sketch: the types of the answers, and how they are found.
+"""The questions that functions ask a sketch: the types of the answers, and how to compute them.
 
-A question is asked of any family that can answer it, by the methods of its sketches. Unions and differences
-are questions too: their answer is a sketch.
+A question goes to any family that can answer it, through the methods of its sketches. Unions and differences
+count as questions: their answer is a sketch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...operators.families import Family
 from ...operators.table.sets import compared
 from ...sampling.core.bottom_k import plain
 from ...sketches.core.answers import USUAL_QUANTILES, quantile_rows
-from ...sketches.core.columns import as_values
+from ...sketches.core.columns.columns import as_values
 from ...sketches.core.distinct_counter import DistinctCounter
 from ...sketches.core.protocol import SketchError
 from ...sketches.frequent_items.approx_top_k import state_type, to_state
@@ -32,6 +32,7 @@ _ITEM: dict[str, pa.DataType] = {
     "long": _LONG,
     "double": _DOUBLE,
     "float": pa.float32(),
+    "binary": pa.binary(),
 }
 """The types of items and quantiles by the kind in a function's name."""
 
@@ -44,7 +45,7 @@ COMPARED = pa.struct([(name, BOUNDED) for name in ("union", "intersection", "dif
 class SketchQuestion:
     """A question: what it returns, its options, and the function that asks a sketch, given the options.
 
-    `columns` are what must be given beside the sketch.
+    `columns` are the required arguments besides the sketch.
     """
 
     returns: pa.DataType
@@ -54,13 +55,13 @@ class SketchQuestion:
 
 
 def answer_of(line: Family, kind: str) -> SketchQuestion:
-    """The usual question of a family, to sketches of that kind of item."""
+    """Return a family's default question, for sketches of that kind of item."""
     sketch: Any = line.sketch_class()
     if hasattr(sketch, "quantiles"):
-        # A DDSketch of whole numbers may answer between two of them.
+        # A DDSketch of integers may answer with a value between two of them.
         value = _ITEM[kind] if line.name == "kll_quantiles" and kind else _DOUBLE
         row = pa.struct([("q", _DOUBLE), ("value", value), ("lower", value), ("upper", value)])
-        # Weighted DDSketches of others hold fractions of values.
+        # Weighted DDSketches from other libraries may count fractions of values.
         n = _DOUBLE if line.name == "quantiles" else _LONG
         return SketchQuestion(pa.struct([("n", n), ("quantiles", pa.list_(row))]), _quantiles, {"q": None})
     if hasattr(sketch, "top"):
@@ -87,7 +88,7 @@ def answer_of(line: Family, kind: str) -> SketchQuestion:
 
 
 def question_of(verb: str, line: Family, kind: str) -> SketchQuestion | None:
-    """What a verb asks of a family's sketches of that kind of item; None if they can't answer that."""
+    """Return a verb's question to a family's sketches of that kind of item; None if they can't answer it."""
     sketch: Any = line.sketch_class()
     other = ("other",)
     if verb == "answer":
@@ -112,13 +113,14 @@ def question_of(verb: str, line: Family, kind: str) -> SketchQuestion | None:
         return SketchQuestion(_TEXT, repr)
     if verb == "to_spark" and line.name == "frequency":
         return SketchQuestion(pa.binary(), _to_spark)
-    if verb == "to_spark" and line.name == "top_k":
+    # Spark has no sketches of bytes.
+    if verb == "to_spark" and line.name == "top_k" and kind != "binary":
         return SketchQuestion(state_type(kind or "string"), _to_state)
     return None
 
 
 def item_kinds(line: Family) -> tuple[str, ...]:
-    """The kinds of item that functions are named after: those that bytes don't, and plain ones of samples."""
+    """Return the kinds of item in function names: those that bytes don't record, and samples' plain ones."""
     if line.aggregate.kinds:
         return line.aggregate.kinds
     sketch: Any = line.sketch_class()
@@ -134,7 +136,7 @@ _OTHER = {
     "decayed_count": pa.struct([("n", _LONG), *BOUNDED]),
     "tuple": pa.struct([*BOUNDED, ("totals", pa.list_(BOUNDED))]),
 }
-"""The types of other answers, by family; those of a family that isn't here are JSON."""
+"""The types of other answers, by family; all other families answer in JSON."""
 
 
 _COUNTING = ("frequency", "top_k")
@@ -157,7 +159,7 @@ def _quantiles(sketch: Any, q: Any = None) -> dict[str, Any]:
 
 
 def _top(sketch: Any, k: Any = 10) -> list[dict[str, Any]]:
-    return sketch.answer(converted("answer", "k", k, 10))
+    return [item._asdict() for item in sketch.top(converted("answer", "k", k, 10))]
 
 
 def _lately(sketch: Any, window: Any = None) -> dict[str, float]:
@@ -170,7 +172,7 @@ def _rank(sketch: Any, value: Any) -> dict[str, Any] | None:
     if not sketch.n:
         return None
     number = value[0].as_py()
-    if isinstance(number, date):  # and points in time, which are dates too
+    if isinstance(number, date):  # includes datetime, a subclass
         number = int(as_values(value).numbers[0])
     elif isinstance(number, Decimal):
         number = float(number)
@@ -228,7 +230,7 @@ def _strata(sketch: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """An item as text: strings, times and decimals as they are, all else as JSON.
+    """Write an item as text: strings, times and decimals directly, anything else as JSON.
 
     >>> _text("a"), _text(1), _text({"user": "ann"})
     ('a', '1', '{"user": "ann"}')

@@ -14,10 +14,10 @@ from .reading import check_sketches, read_options, reader
 
 
 def answers_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) -> pa.Array:
-    """A verb's answer for each row; null where a sketch or an argument is null.
+    """Return a verb's answer for each row; null if a sketch or an argument is null.
 
     Raises `SketchError` for bytes that are not such a sketch, and for a question that it can't answer;
-    `TypeError` for sketches that are not bytes, and for items of another kind than the sketch's
+    `TypeError` for sketches that are not bytes, and for items of a different kind than the sketch's
     (`item_kinds`).
     """
     line, function = family(name), f"{verb}_{name}"
@@ -54,14 +54,17 @@ def _refuse_decimals(function: str, kind: pa.DataType) -> None:
         )
 
 
-def read_states(arguments: dict[str, pa.Array]) -> pa.Array:
-    """The frequent items in the structs of Spark's ``approx_top_k_accumulate``.
+_KINDS = {pa.int64(): "long", pa.float64(): "double"}
 
-    Raises `SketchError` for other structs, and for items that are neither strings nor of type bigint.
+
+def read_states(arguments: dict[str, pa.Array]) -> pa.Array:
+    """Read the frequent items in the structs of Spark's ``approx_top_k_accumulate``.
+
+    Raises `SketchError` for other structs, and for items that aren't of type string, bigint or double.
     """
     states = arguments["state"]
     items = states.type.field("itemDataType").type if _names_items(states.type) else None
-    return from_state(states, "long" if items == pa.int64() else "string")
+    return from_state(states, _KINDS.get(items, "string"))
 
 
 def _names_items(kind: pa.DataType) -> bool:
@@ -69,5 +72,5 @@ def _names_items(kind: pa.DataType) -> bool:
 
 
 def _given(columns: dict[str, list[Any]], row: int) -> list[tuple[str, Any]]:
-    """The options that a row doesn't leave open by null."""
+    """Return a row's options that are not null."""
     return [(one, values[row]) for one, values in columns.items() if values[row] is not None]

@@ -1,4 +1,4 @@
-"""What planning asks the cluster: which partitions to read, from where, and up to where."""
+"""The cluster's answers for planning: which partitions to read, from where, and up to where."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _NO_ID = str(Uuid(0, 0))
 
 
 class Cluster:
-    """A Kafka cluster, seen from planning.
+    """A Kafka cluster, as planning sees it.
 
-    Brokers that go away are waited for, with a line on standard error. Only at the first contact, when the
-    address may be wrong, does this end in a `ConnectionError` after 10 s.
+    If brokers become unreachable, calls wait for them and print a line on standard error. Only the first call
+    raises `ConnectionError` after 10 s, because the address may be wrong.
     """
 
     def __init__(self, options: KafkaOptions) -> None:
@@ -51,16 +51,16 @@ class Cluster:
         self._admin = Admin(options.config)
         self._consumer: Any = None
         self.epochs: dict[TopicPartition, int] = {}
-        """The epochs of the partitions' leaders, as they were when their ends were looked up last."""
+        """The leader epochs of the partitions when their ends were last fetched."""
         self._reached = False
         self._said_after = 0.0
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions of the topics to read, those that match a pattern by now among them.
+        """Return the partitions of the topics to read, including topics that match a pattern by now.
 
-        Raises `LookupError` for a topic that doesn't exist, and where a stream's patterns match none;
-        `TopicError` for a topic that matches the patterns of two merged streams, and for joined topics that
-        don't have equally many partitions.
+        Raises `LookupError` for a topic that doesn't exist, and if a stream's patterns match no topic;
+        `TopicError` for a topic that matches the patterns of two merged streams, and for joined topics with
+        different numbers of partitions.
         """
         options = self._options
         if options.pattern is not None:
@@ -80,16 +80,16 @@ class Cluster:
         return partitions
 
     def _known(self) -> list[str]:
-        """All topics there are."""
+        """Return all topics."""
         return list(self._patiently(lambda: self._admin.list_topics(timeout=_REQUEST_SECONDS)).topics)
 
     def _matching(self, stream: Stream) -> list[str]:
-        """The topics that a stream names, and those that its patterns match."""
+        """Return the topics that a stream names, and those that its patterns match."""
         names = self._options.topics
         named = [name for name in names if not is_pattern(name)]
         topics = [*named, *(topic for topic in self._known() if topic not in named and matches(names, topic))]
         for topic in topics:
-            check_one_reader(readers_of(stream.kafka_sources, topic), topic)
+            check_one_reader(readers_of(stream.reading.kafka_sources, topic), topic)
         if not topics:
             raise LookupError(
                 f"no topic at {self._address} matches {', '.join(map(repr, names))} yet; create one, or "
@@ -112,9 +112,9 @@ class Cluster:
         return [(topic, partition) for partition in sorted(partitions.partitions)]
 
     def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
-        """The topics' ids; a topic that is deleted and recreated gets another.
+        """Return the topics' ids; a recreated topic has a new id.
 
-        Topics that are gone are left out, and so are all if brokers are too old to have ids (before 2.8).
+        Deleted topics are left out, and all topics if the brokers are too old for ids (before 2.8).
         """
         topics = sorted({topic for topic, _ in places})
 
@@ -132,28 +132,28 @@ class Cluster:
         return self._patiently(ask) if topics else {}
 
     def beginnings(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
 
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset to be written (of transactions only committed ones, unless set otherwise)."""
+        """Return the next offset to be written (after committed transactions only, unless set otherwise)."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
 
     def truncated(
         self, positions: Mapping[TopicPartition, LogPosition]
     ) -> dict[TopicPartition, LogPosition | None]:
-        """Those of these partitions whose logs have lost what was read, and where they end, if known."""
+        """Return the partitions whose logs have lost messages that were read, and their ends, if known."""
         with Reader(self._options.config, {}) as reader:
             return reader.truncated(positions)
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset to be written, behind all messages of transactions that are still open."""
+        """Return the next offset to be written, after the messages of open transactions as well."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
 
     def resolve(
         self, places: list[TopicPartition], place: Place, option: str = "startingOffsets"
     ) -> dict[TopicPartition, int]:
-        """Offsets from the options; `option` may name them one by one.
+        """Return offsets from the options; `option` may list them by partition.
 
         Raises `ValueError` if one is missing or out of range.
         """
@@ -167,7 +167,7 @@ class Cluster:
         return self._named(places, place, option)
 
     def _since(self, places: list[TopicPartition], since: Since) -> dict[TopicPartition, int]:
-        """The first offsets at or after timestamps."""
+        """Return the first offsets at or after timestamps."""
         if isinstance(since.timestamp_ms, int):
             times = dict.fromkeys(places, since.timestamp_ms)
         else:
@@ -176,8 +176,8 @@ class Cluster:
         none = [place for place, offset in offsets.items() if offset < 0]
         if none and not since.or_end:
             raise ValueError(
-                f"{since.option}: no message of {_listed(none)} is as late as that; name an earlier time, or "
-                "set startingOffsetsByTimestampStrategy to latest to begin at the end there"
+                f"{since.option}: {_listed(none)} has no message that late; name an earlier time, or "
+                "set startingOffsetsByTimestampStrategy to latest to begin at the end"
             )
         return {**offsets, **self.ends(none)}
 
@@ -202,10 +202,10 @@ class Cluster:
     def reports(
         self, group: str, places: Iterable[TopicPartition], read: Callable[[str | None], R | None]
     ) -> dict[TopicPartition, R]:
-        """What workers have reported about the partitions to a group, as far as they have.
+        """Return what workers have reported to a group, for those partitions that have a report.
 
-        `read` makes a report of its text, None of anything else. Raises `PermissionError` if the group may
-        not be read.
+        `read` parses a report's text and returns None for anything else. Raises `PermissionError` if the
+        user may not read the group.
         """
         if self._consumer is None:
             self._consumer = reporting_consumer(self._options.config, group)
@@ -254,7 +254,7 @@ class Cluster:
         return self._patiently(ask) if specs else {}
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call until the broker answers, however long it is unreachable."""
+        """Repeat a call until the broker answers, however long it is unreachable."""
         trying = Retrying(
             retry=retry_if_exception(may_pass),
             wait=wait_fixed(_PAUSE_SECONDS),
@@ -276,7 +276,7 @@ class Cluster:
         return answer
 
     def _say(self, tries: RetryCallState) -> None:
-        """Say at once, and every ten seconds, that a broker is waited for."""
+        """Print a line that a broker is unreachable: immediately, then every ten seconds."""
         waited = tries.seconds_since_start or 0.0
         if tries.attempt_number == 1 or waited - self._said_after > _SAY_AGAIN_SECONDS:
             self._said_after = waited
@@ -285,16 +285,16 @@ class Cluster:
 
 
 def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
-    """A consumer that never reads: it commits and looks up what is known about partitions."""
+    """Return a consumer that never reads: it commits and fetches what is known about partitions."""
     return Consumer(member_config(config, group), logger=logging.getLogger("streamgauge.kafka"))
 
 
 def group_refused(group: str) -> PermissionError:
-    """The error for a consumer group that this user may not use."""
+    """Return the error for a consumer group that this user may not use."""
     return PermissionError(
-        f"this user needs the right READ on the consumer group {group!r}, in which workers keep what they "
-        "know; or name groups that are allowed by the option groupIdPrefix, or one by kafka.group.id, "
-        "another for each query"
+        f"this user needs the right READ on the consumer group {group!r}, in which workers store their "
+        "state; or set groupIdPrefix to an allowed prefix, or kafka.group.id to an allowed group, another "
+        "one for each query"
     )
 
 
@@ -306,13 +306,13 @@ class Report(NamedTuple):
 
 
 def report(report_: Report) -> str:
-    """As the text beside a committed offset (Kafka takes 4,096 bytes)."""
+    """Encode a report as the metadata of a committed offset (Kafka accepts 4,096 bytes)."""
     fields = {"streamgauge": 1, "query": report_.query, "known": report_.known.to_list()}
     return json.dumps(fields, separators=(",", ":"))
 
 
 def read_report(text: str | None) -> Report | None:
-    """What `report` wrote; None for anything else."""
+    """Parse the text of `report`; None for anything else."""
     try:
         fields = json.loads(text or "")
         return Report(str(fields["query"]), Known.from_list(fields["known"]))
@@ -321,7 +321,7 @@ def read_report(text: str | None) -> Report | None:
 
 
 def _for_all(option: str, named: ByPartition, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """What an option gives for each of these partitions. Raises `ValueError` if it is not for all of them."""
+    """Return an option's value for each partition. Raises `ValueError` if it lacks one."""
     given = by_place(named)
     if set(given) != set(places):
         raise ValueError(

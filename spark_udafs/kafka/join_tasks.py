@@ -1,7 +1,9 @@
-"""Two joined streams in a task: the ranges of both partitions of one number, whose rows meet in this process.
+"""Join two streams in a task: it gets the ranges of both partitions with one number and matches their rows.
 
-Rows that wait for partners stay here from task to task. A process that has not seen them, or only some, reads
-those again that may still pair, as a consumer's worker does that goes on with another's partitions.
+A stream that is joined with itself has one such range, which serves as both.
+
+Rows that wait for partners stay in this process from task to task. A process that has not seen them, or only
+some of them, rereads the rows that may still pair, like a consumer's worker that takes over a partition.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ Deltas = dict[TopicPartition, list[Delta]]
 
 
 class JoinSides:
-    """Both partitions of one number and the rows that wait between them, up to where they were read."""
+    """Both partitions with one number, up to where they were read, and the rows that wait for partners."""
 
     def __init__(self, stream: Stream, options: KafkaOptions, ranges: Sequence[Range]) -> None:
-        """Nothing is known but the positions of both, from which rows are read again."""
+        """Start with only both positions, from which rows are read again."""
         pairing = JoinState(stream, ranges[0].place[1])
         self.clock_us = 0
         self.letters_from: dict[TopicPartition, int] = {}
@@ -53,9 +55,9 @@ class JoinSides:
         self._pairing = pairing
 
     def leads_to(self, ranges: Sequence[Range]) -> bool:
-        """Whether it can go on to where these ranges are known, and knows rows that still may pair.
+        """Whether this state can continue to the known positions of these ranges with all rows that may pair.
 
-        What it has from before a query's last task, after which none waits any more, doesn't count.
+        State from before a query's last task, after which no row waits any more, doesn't count.
         """
         known = {r.place: r.known.position for r in ranges}
         held = [
@@ -70,7 +72,7 @@ class JoinSides:
         )
 
     def begin(self, task: Task, ranges: Sequence[Range]) -> None:
-        """Windows up to a task's watermark are closed from now on; its clock says which times are broken."""
+        """Close windows up to a task's watermark; the task's clock now decides which times are broken."""
         self.clock_us = task.clock_us
         self.letters_from = {r.place: r.start for r in ranges}
         for state in self.states.values():
@@ -78,7 +80,7 @@ class JoinSides:
             state.heard = False
 
     def read_to(self, options: KafkaOptions, letters: Letters, upto: Mapping[TopicPartition, int]) -> Deltas:
-        """Read both up to these offsets, always on where event time is behind; gives what came of it."""
+        """Read both partitions to these offsets, always the one behind in event time; return deltas."""
         buffers, unread = {}, {}
         for place, state in self.states.items():
             keeps_late = options.late_topic is not None
@@ -91,10 +93,12 @@ class JoinSides:
             if messages is None:
                 del unread[place]
                 continue
-            buffers[place].sketch(self.states[place].stream.of_topic(place[0]).kafka_source, messages)
+            buffers[place].sketch(
+                self.states[place].stream.reading.of_topic(place[0]).reading.kafka_source, messages
+            )
             letters.take(buffers[place], self.letters_from[place])
         for place, state in self.states.items():
-            # What is left are transactions' markers and gaps.
+            # Only transaction markers and gaps are left.
             buffers[place].skip_to(state.input, upto[place])
             letters.take(buffers[place], self.letters_from[place])
             if state.recall_offset < state.next_offset:
@@ -102,7 +106,7 @@ class JoinSides:
         return {place: [state.delta()] for place, state in self.states.items()}
 
     def known(self, r: Range, partner: Range, account: Account, end: Position, last: bool) -> Known:
-        """What is known at the end of a range, where its partner's ends too."""
+        """Return what is known at the end of a range, when its partner's range has ended as well."""
         heard = 0 if r.known.partner is None else r.known.partner.heard
         side = self._pairing.inputs.index(Input(*r.place))
         holds = not last and self._pairing.holds(side)
@@ -117,18 +121,17 @@ class JoinSides:
 def join_ranges(
     options: KafkaOptions, stream: Stream, ranges: Sequence[Range], task: Task, letters: Letters
 ) -> list[tuple[Range, Known, list[Delta]]]:
-    """What both ranges give, and what is known at their ends. `stream` is bound to the tables that it reads.
+    """Return the deltas of both ranges and what is known at their ends; `stream` is bound to its tables.
 
-    In the `last` task of a query its rows without partners come too, and none waits any more.
+    A query's `last` task also emits rows without partners, so that none waits any more.
     """
-    one, two = ranges
     tables = (id(step.lookup) for step in stream.steps if isinstance(step, TableJoin))
-    with kept_join(options, (task.query, one.place[1], *tables)) as kept:
+    with kept_join(options, (task.query, ranges[0].place[1], *tables)) as kept:
         sides = kept.value
         if sides is None or not sides.leads_to(ranges):
             sides = JoinSides(stream, options, ranges)
         sides.begin(task, ranges)
-        # What this process has missed, then what was counted before but has no account, then what is new.
+        # First rows that this process missed, then rows that were counted but not reported, then new rows.
         sides.read_to(options, letters, {r.place: r.known.position.offset for r in ranges})
         again = sides.read_to(options, letters, {r.place: r.start for r in ranges})
         deltas = sides.read_to(options, letters, {r.place: r.end for r in ranges})
@@ -136,7 +139,7 @@ def join_ranges(
             for place, state in sides.states.items():
                 deltas[place].append(state.unpaired(last=True))
         result = []
-        for r, partner in ((one, two), (two, one)):
+        for r, partner in zip(ranges, ranges[::-1]):
             account = sum((delta.account for delta in again[r.place] + deltas[r.place]), Account())
             end = deltas[r.place][-1].end
             result.append((r, sides.known(r, partner, account, end, task.last), deltas[r.place]))

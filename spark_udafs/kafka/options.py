@@ -1,10 +1,10 @@
-"""The options of the Kafka source, under the names that Spark's own source has."""
+"""The options of the Kafka source, named as in Spark's own source."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from .bounds import Place, check_bounded, ending, starting
 Emit = Literal["messages", "rows", "sketches"]
 
 EACH = "<topic>"
-"""In the name of a topic for dead letters, that of the topic from which a message comes."""
+"""In the name of a topic for dead letters, the placeholder for the name of the message's own topic."""
 
 _OWN = {
     "kafka.key.deserializer": "decode with from_json or a stream",
@@ -67,11 +67,11 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class KafkaOptions:
-    """What to read and how, checked.
+    """What to read and how, validated.
 
     Exactly one of `topics`, `pattern` and `assigned` is set. `topics` are names, and a stream's patterns
-    (`operators.definition.topic_patterns`). `config` goes to librdkafka unchanged. Once there is an
-    `end_file`, a stream reads what has come by then and closes its windows, as at ``availableNow``.
+    (`operators.definition.topic_patterns`). `config` goes to librdkafka unchanged. When the file `end_file`
+    appears, a stream reads the messages that exist by then and closes its windows, as with ``availableNow``.
     """
 
     config: Mapping[str, Any]
@@ -104,9 +104,9 @@ class KafkaOptions:
     ) -> KafkaOptions:
         """Read the options of ``spark.read`` and ``spark.readStream``.
 
-        `stream` is what a bound source reads (`kafka.source.bound`): its topics, unless it has one and the
-        options name others. `settings` are librdkafka's that came with it. Raises `ValueError` that names the
-        option, what is wrong with it and what it may be.
+        `stream` is the stream of a bound source (`kafka.source.bound`): its topics are read, unless it has
+        only one and the options name others. `settings` are the stream's librdkafka settings. Raises
+        `ValueError` with the option, what is wrong with it and what it may be.
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         _refuse(given)
@@ -153,30 +153,30 @@ class KafkaOptions:
 
     @property
     def reads_headers(self) -> bool:
-        """Whether headers are read: if requested, or if the stream's rows need them."""
-        sources = () if self.stream is None else self.stream.kafka_sources
+        """Whether to read headers: if requested, or if the stream's rows need them."""
+        sources = () if self.stream is None else self.stream.reading.kafka_sources
         return self.headers or any(source.reads_headers for source in sources)
 
     @property
     def archive(self) -> str | None:
-        """The archive that is read in place of brokers, if one is."""
-        return None if self.stream is None else self.stream.kafka_sources[0].archive
+        """The archive to read in place of brokers, if any."""
+        return None if self.stream is None else self.stream.reading.kafka_sources[0].archive
 
     def letters_of(self, topic: str) -> str | None:
-        """Where messages of a topic go that can't be counted, if anywhere."""
+        """Return the topic for a topic's messages that can't be counted, if any."""
         return _of_topic(self.dead_letter_topic, topic)
 
     def late_messages_of(self, topic: str) -> str | None:
-        """Where messages of a topic go that are late, if anywhere."""
+        """Return the topic for a topic's late messages, if any."""
         return _of_topic(self.late_topic, topic)
 
     def bounded(self) -> KafkaOptions:
-        """The options, checked for ``spark.read``. Raises `ValueError` if they don't fit."""
+        """Validate the options for ``spark.read``. Raises `ValueError` if they don't fit."""
         check_bounded(self.starting, self.ending)
         return self._consistent()
 
     def unbounded(self) -> KafkaOptions:
-        """The options, checked for ``spark.readStream``. Raises `ValueError` if they don't fit."""
+        """Validate the options for ``spark.readStream``. Raises `ValueError` if they don't fit."""
         if self.ending is not None:
             raise ValueError(
                 "endingOffsets, endingTimestamp and endingOffsetsByTimestamp are for spark.read; end a "
@@ -209,6 +209,12 @@ def _refuse(given: Mapping[str, str]) -> None:
             raise ValueError(
                 f"streamgauge-kafka has no option {key!r}; {meant} has {', '.join(_KNOWN)} and kafka.*"
             )
+    check_shown(given, known)
+
+
+def check_shown(given: Collection[str], known: Collection[str]) -> None:
+    """Raise `ValueError` for an option with a secret that Spark would display."""
+    for key in given:
         if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):
             raise ValueError(
                 f"Spark would show the value of {key} in its plans; name a file instead, such as "
@@ -220,10 +226,12 @@ def _subscription(
     given: Mapping[str, str], stream: Stream | None
 ) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
-    if stream is not None and stream.reads_several and chosen:
-        raise ValueError(f"{chosen[0]} can't be given for a stream that names its topics, {stream.reads()}")
+    if stream is not None and stream.reading.reads_several and chosen:
+        raise ValueError(
+            f"{chosen[0]} can't be given for a stream that names its topics, {stream.reading.in_words()}"
+        )
     if stream is not None and not chosen:
-        return tuple(topic for source in stream.kafka_sources for topic in source.topics), None, ()
+        return tuple(topic for source in stream.reading.kafka_sources for topic in source.topics), None, ()
     if len(chosen) != 1:
         raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
     text = given[chosen[0]].strip()
@@ -263,7 +271,7 @@ def _whole(given: Mapping[str, str], name: str, least: int) -> int | None:
 
 
 def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
-    """A length of time as Spark's options have it: a number with a unit, milliseconds without one."""
+    """Parse a duration as in Spark's options: a number with a unit, or in milliseconds without one."""
     text = given.get(name.lower())
     if text is None:
         return default
@@ -284,7 +292,7 @@ def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _corrupt(given: Mapping[str, str], stream: Stream | None) -> Corrupt:
-    usual = "stop" if stream is None else stream.kafka_sources[0].corrupt
+    usual = "stop" if stream is None else stream.reading.kafka_sources[0].corrupt
     policy = given.get("corruptbatches", usual).lower()
     if policy not in ("stop", "skip"):
         raise ValueError(f"corruptBatches must be stop or skip, got {policy!r}")

@@ -1,4 +1,4 @@
-"""The tasks of a micro-batch: which ranges of offsets are read together, by one Python worker."""
+"""The tasks of a micro-batch: which ranges of offsets one Python worker reads together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions
 
 BATCH_MESSAGES = 200_000
-"""How many messages are decoded and sketched at a time."""
+"""The number of messages that are decoded and sketched at a time."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Range:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is anything to read, if only again, where it is not known what was before `start`."""
+        """Whether there is anything to read, even if only again to learn what came before `start`."""
         return min(self.start, self.known.position.offset) < self.end
 
     @property
     def holds(self) -> bool:
-        """Whether rows of the partition with which it is joined wait to learn that they have no partner."""
+        """Whether rows of the partner partition wait for this one to show that they have no match."""
         return self.known.partner is not None and self.known.partner.holds
 
 
@@ -41,11 +41,11 @@ class Range:
 class Task(InputPartition):
     """The work of one Spark task.
 
-    `idle_account` is the account of partitions that no task reads in this micro-batch, and `lag` how many
-    messages it leaves for later ones, both given to one task; `clock_us` is the wall clock when it was
-    planned; `sent_partitions` how many partitions the topic has to which rows are sent on. Of two joined
-    streams a task has the ranges of both, the left one first; in the `last` one of a query no row waits for a
-    partner any more.
+    `idle_account` is the account of partitions that no task reads in this micro-batch, and `lag` the number
+    of messages that it leaves for later batches; one task gets both. `clock_us` is the wall clock when it was
+    planned; `sent_partitions` is the number of partitions of the topic to which rows are forwarded. For two
+    joined streams, a task has the ranges of both, the left one first; in a query's `last` task no row waits
+    for a partner any more.
     """
 
     ranges: tuple[Range, ...]
@@ -59,7 +59,7 @@ class Task(InputPartition):
 
 
 def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
-    """The tasks of a micro-batch, or of a bounded read. At least one, which may have nothing to read."""
+    """Return the tasks of a micro-batch or a bounded read; at least one, which may have nothing to read."""
     ranges = [
         Range(place, at, batch.ends[place], batch.known.get(place, Known(Position(at))))
         for place, at in sorted(batch.begin.items())
@@ -68,7 +68,11 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
     if options.emit != "sketches":
         waiting = _split(waiting, options.min_partitions or 0, options.max_records)
     shares: list[tuple[Range, ...]] = [(r,) for r in waiting]
-    if options.emit == "sketches" and options.stream is not None and options.stream.joined is not None:
+    if (
+        options.emit == "sketches"
+        and options.stream is not None
+        and options.stream.reading.joined is not None
+    ):
         shares = _pairs(options.stream, ranges, batch.last)
     read = {r.place for share in shares for r in share}
     idle_account = sum((r.known.account for r in ranges if r.place not in read), Account())
@@ -80,8 +84,8 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
 
 
 def _pairs(stream: Stream, ranges: list[Range], last: bool) -> list[tuple[Range, ...]]:
-    """The ranges of partitions of one number together, where one has anything to read or to end."""
-    topics = [part.topics[0] for part in stream.parts()]
+    """Pair the ranges of partitions with the same number, if either has anything to read or to end."""
+    topics = [part.topics[0] for part in stream.reading.parts()]
     pairs: dict[int, list[Range]] = {}
     for r in sorted(ranges, key=lambda r: topics.index(r.place[0])):
         pairs.setdefault(r.place[1], []).append(r)
@@ -89,12 +93,12 @@ def _pairs(stream: Stream, ranges: list[Range], last: bool) -> list[tuple[Range,
 
 
 def group_of(options: KafkaOptions, query: str) -> str:
-    """The consumer group to which a query's workers commit what they know."""
+    """Return the consumer group to which a query's workers commit their reports."""
     return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
 
 
 def _split(ranges: list[Range], wanted: int, most: int | None = None) -> list[Range]:
-    """At least `wanted` ranges of about one size, if there are so many offsets; of at most `most` each."""
+    """Split into at least `wanted` ranges of similar size, if there are enough offsets, of at most `most`."""
     total = sum(r.end - r.start for r in ranges)
     tasks = []
     for r in ranges:

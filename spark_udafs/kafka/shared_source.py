@@ -1,8 +1,8 @@
-"""Streams that run together: one source that reads their topic once, for all of them.
+"""Streams that run together: one source that reads their topic once for all of them.
 
-Each stream is planned by a reader of its own, with its positions, event time and watermark. They share what
-is asked of the cluster, so that all read the same ranges; a task has such a range for all streams, fetches it
-once, and decodes it once for those that read it alike.
+Each stream is planned by its own reader, with its own positions, event time and watermark. The readers share
+the cluster's answers, so that all of them read the same ranges. A task gets such a range for all streams,
+fetches it once, and decodes it once for the streams that use the same decoder.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ T = TypeVar("T")
 
 _NOTHING_NEW_SECONDS = 0.05
 _LARGEST_REPORT = 4_000
-"""Bytes beside an offset, of the 4,096 that Kafka takes."""
+"""Bytes stored with an offset, out of the 4,096 that Kafka accepts."""
 _LARGE = 10**15
-"""As long as times and offsets are."""
+"""A number as long as times and offsets."""
 
 
 def bound_together(
     streams: Mapping[str, Stream], settings: Mapping[str, Any], filling: bool
 ) -> type[TogetherSource]:
-    """A source for these streams, under a name of its own (`kafka.source.bound`).
+    """Return a source for these streams, under a name of its own (`kafka.source.bound`).
 
-    With `filling` each micro-batch announces watermarks, so that windows that fill are emitted. Raises
+    With `filling`, each micro-batch announces watermarks, so that open windows are emitted as well. Raises
     `ValueError` for streams that can't be read together.
     """
     for name, stream in streams.items():
@@ -74,9 +74,9 @@ def bound_together(
 
 
 def _check_one_reading(stream: Stream) -> None:
-    """Raise `ValueError` for a stream that needs a reading, or a transaction, of its own."""
-    what = "joins two streams" if stream.joined is not None else "sends its rows on"
-    if stream.joined is not None or stream.sending is not None:
+    """Raise `ValueError` for a stream that needs its own read, or its own transaction."""
+    what = "joins two streams" if stream.reading.joined is not None else "sends its rows on"
+    if stream.reading.joined is not None or stream.sending is not None:
         raise ValueError(
             f"on Spark a stream that {what} runs in a query of its own: give its on_spark(...) to write, or "
             "run all of them together by streamgauge.run_together"
@@ -88,9 +88,9 @@ def _check_alike(streams: Mapping[str, Stream]) -> None:
     for name, own in others:
         if _topics(own) != _topics(theirs):
             raise ValueError(
-                f"the streams {first!r} and {name!r} read other topics, {theirs.reads()} and {own.reads()}, "
-                "and streams that run together on Spark must read the same topics: run them in separate "
-                "queries, or use streamgauge.run_together"
+                f"the streams {first!r} and {name!r} read other topics, {theirs.reading.in_words()} and "
+                f"{own.reading.in_words()}, and streams that run together on Spark must read the same "
+                "topics: run them in separate queries, or use streamgauge.run_together"
             )
         if _reading(own) != _reading(theirs):
             raise ValueError(
@@ -108,16 +108,16 @@ def _check_alike(streams: Mapping[str, Stream]) -> None:
 
 
 def _topics(stream: Stream) -> set[str]:
-    return {topic for source in stream.kafka_sources for topic in source.topics}
+    return {topic for source in stream.reading.kafka_sources for topic in source.topics}
 
 
 def _reading(stream: Stream) -> tuple[Any, ...]:
-    source = stream.kafka_sources[0]
+    source = stream.reading.kafka_sources[0]
     return dict(source.settings), source.corrupt
 
 
 class TogetherSource(DataSource):
-    """The topic of several streams, as partial sketches of all."""
+    """The topic of several streams, as partial sketches of all streams."""
 
     label = NAME
     streams: Mapping[str, Stream] = {}
@@ -126,14 +126,14 @@ class TogetherSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return cls.label
 
     def schema(self) -> StructType:
         """The columns of partial rows."""
         return from_arrow_schema(TogetherPartials(self.streams).schema)
 
-    # Spark calls it by the parameter's name.
+    # Spark passes the argument by name.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         given = {"emit": "sketches", **self.options}
@@ -145,9 +145,9 @@ class TogetherSource(DataSource):
 
 @dataclass(frozen=True)
 class TogetherTask(InputPartition):
-    """The work of one Spark task: that of each stream, by name, in the same range.
+    """The work of one Spark task: each stream's part, by name, over the same range.
 
-    `announced` has the watermarks (microseconds) that this task announces, by their streams.
+    `announced` has the watermarks (microseconds) that this task announces, by stream.
     """
 
     parts: tuple[tuple[str, Task], ...]
@@ -155,25 +155,25 @@ class TogetherTask(InputPartition):
 
 
 class TogetherReport(NamedTuple):
-    """What a query's worker knows about a partition, by the streams' names."""
+    """What a query's worker knows about a partition, by stream name."""
 
     query: str
     known: Mapping[str, Known]
 
 
 class RoundCluster(Cluster):
-    """A cluster that gives the same answer to all that ask for it within a round of planning."""
+    """A cluster that gives all streams the same answers within a round of planning."""
 
     def __init__(self, options: KafkaOptions) -> None:
         super().__init__(options)
         self._answers: dict[Any, Any] = {}
 
     def begin_round(self) -> None:
-        """From now on answers are fresh."""
+        """Forget the answers of the previous round."""
         self._answers.clear()
 
     def clock(self) -> float:
-        """A clock that stands still within a round."""
+        """Return the time, which stands still within a round."""
         return self._once("clock", time.monotonic)
 
     def partitions(self) -> list[TopicPartition]:
@@ -210,7 +210,7 @@ class RoundCluster(Cluster):
     def together_reports(
         self, group: str, places: Iterable[TopicPartition]
     ) -> dict[TopicPartition, TogetherReport]:
-        """What workers have reported about all streams."""
+        """Return what workers have reported about all streams."""
         wanted = list(places)
         return self._once(("reports", group, *wanted), lambda: self.reports(group, wanted, _read_report))
 
@@ -222,7 +222,7 @@ class RoundCluster(Cluster):
 
 
 class _StreamReader(KafkaStreamReader):
-    """One stream's part in the planning."""
+    """One stream's part of the planning."""
 
     def __init__(self, name: str, options: KafkaOptions, cluster: RoundCluster) -> None:
         super().__init__(options, cluster.clock)
@@ -243,7 +243,7 @@ class _StreamReader(KafkaStreamReader):
 
 
 class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches of offsets, of which each stream has its own, with what is known to it."""
+    """Micro-batches of offsets; each stream has its own, with its own state of each partition."""
 
     def __init__(self, options: Mapping[str, KafkaOptions], filling: bool) -> None:
         self._options = options
@@ -257,7 +257,7 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_planning": None}
 
     def _begin_round(self) -> dict[str, _StreamReader]:
-        """The streams' readers, which from now on see the cluster as it is now."""
+        """Begin a round of planning: return the streams' readers, with a fresh view of the cluster."""
         if self._planning is None:
             cluster = RoundCluster(next(iter(self._options.values())).unbounded())
             own = {name: replace(options, end_file=None) for name, options in self._options.items()}
@@ -267,27 +267,27 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planning[1]
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Return where a new query begins."""
         query = uuid.uuid4().hex[:12]
         offsets = {n: Offsets.from_json(r.initialOffset()) for n, r in self._begin_round().items()}
         return _as_json({name: replace(one, query=query) for name, one in offsets.items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """``maxOffsetsPerTrigger``, if given."""
+        """Return ``maxOffsetsPerTrigger``, if set."""
         return next(iter(self._begin_round().values())).getDefaultReadLimit()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on read up to the current ends, and no further."""
+        """From now on, read only up to the current ends."""
         self._ending = True
         for reader in self._begin_round().values():
             reader.prepareForTriggerAvailableNow()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The ends of the partitions, for the query's progress."""
+        """Return the ends of the partitions, for the query's progress."""
         return next(iter(self._begin_round().values())).reportLatestOffset()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends; `start` itself if no stream has anything to do.
+        """Return where the next micro-batch ends; `start` itself if no stream has anything to do.
 
         Raises `DefinitionChanged` for a checkpoint of other streams, or of another definition of one.
         """
@@ -306,7 +306,7 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch. Raises `DefinitionChanged` for one that other definitions planned."""
+        """Return a micro-batch's tasks. Raises `DefinitionChanged` if other definitions planned it."""
         before, there = self._offsets(start), self._offsets(end)
         by_place: dict[tuple[TopicPartition, ...], list[tuple[str, Task]]] = {}
         announced = {}
@@ -318,18 +318,18 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 by_place.setdefault(tuple(r.place for r in task.ranges), []).append((name, task))
             if self._filling or there[name].watermark_us > before[name].watermark_us:
                 announced[name] = there[name].watermark_us
-        # A stream that has nothing to read only announces, wherever that is.
+        # A stream with nothing to read only announces its watermark, in any task.
         idle = by_place.pop((), [])
         first, *others = by_place.values() or [[]]
         return [TogetherTask((*first, *idle), announced), *(TogetherTask(tuple(own), {}) for own in others)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: the batches of one task."""
+        """In a worker: return the batches of one task."""
         assert isinstance(partition, TogetherTask)
         return _read_task(self._options, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: Spark's checkpoint has the offsets."""
+        """Do nothing: Spark's checkpoint has the offsets."""
 
     def stop(self) -> None:
         """Close the connections."""
@@ -348,7 +348,7 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def offsets_of(logged: Mapping[str, Any]) -> dict[str, Offsets]:
-    """Each stream's offsets in what Spark logged. Raises `ValueError` for another source's checkpoint."""
+    """Parse each stream's offsets from Spark's log. Raises `ValueError` for another source's checkpoint."""
     streams = logged.get("streams")
     if not isinstance(streams, Mapping):
         raise ValueError(
@@ -380,7 +380,7 @@ def _read_task(options: Mapping[str, KafkaOptions], task: TogetherTask) -> Itera
 def _read_range(
     options: Mapping[str, KafkaOptions], work: Mapping[str, Task]
 ) -> list[tuple[str, Known, Delta]]:
-    """What each stream makes of the range that its task has; reports what is known at its end."""
+    """Sketch a task's range for each stream; report what is known at its end."""
     ranges = {name: task.ranges[0] for name, task in work.items()}
     r = _same_range(ranges)
     first = options[next(iter(work))]
@@ -391,7 +391,7 @@ def _read_range(
         for name, task in work.items():
             with in_stream(name):
                 buffers[name] = RangeBuffer(options[name], streams[name], ranges[name], task)
-        # Ids from before, and what was read without a report, are of one stream each.
+        # Each stream replays earlier rows for its own ids, and ranges for which it has no report.
         for name, buffer in buffers.items():
             for messages in reading(options[name], r.place, buffer.begin, r.start, BATCH_MESSAGES):
                 with in_stream(name):
@@ -415,7 +415,7 @@ def _read_range(
 
 
 def _same_range(ranges: Mapping[str, Range]) -> Range:
-    """The range that all streams have. Raises `RunError` if they don't have one."""
+    """Return the range that all streams share. Raises `RunError` if their ranges differ."""
     first, *others = ranges.values()
     if any((r.place, r.start, r.end) != (first.place, first.start, first.end) for r in others):
         raise RunError(
@@ -430,7 +430,7 @@ def _report_text(query: str, known: Mapping[str, Sequence[int]]) -> str:
 
 
 def _read_report(text: str | None) -> TogetherReport | None:
-    """What `_report_text` wrote; None for anything else."""
+    """Parse the text of `_report_text`; None for anything else."""
     try:
         fields = json.loads(text or "")
         known = {name: Known.from_list(numbers) for name, numbers in fields["streams"].items()}

@@ -4,12 +4,12 @@
     spark.readStream.format("streamgauge-kafka").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "posts").load()
 
-By itself it gives messages in the columns of Spark's own Kafka source, and takes its options. Bound to a
-stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge.merge_plan` merges;
-`run.on_spark` does both, and then no row crosses into the JVM.
+By itself, the source returns messages with the columns and options of Spark's own Kafka source. Bound to a
+stream (`bound`), it returns that stream's rows, or partial sketches of them, which `merge.merge_plan` merges;
+`run.on_spark` does both, so that no row enters the JVM.
 
-Spark's checkpoint holds the offsets, the ids of their topics, and the definition that read them. Reading a
-range of offsets again gives the same rows and the same sketches.
+Spark's checkpoint holds the offsets, the ids of their topics, and the definition that read them. Reading the
+same range of offsets again produces the same rows and the same sketches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -62,6 +62,9 @@ from .planning import group_of, plan_tasks
 from .stream_checks import check_readable, check_rows
 from .tasks import columns_of, read_task
 
+if TYPE_CHECKING:
+    from .sink import KafkaBatchWriter, KafkaStreamWriter
+
 log = logging.getLogger("streamgauge.kafka")
 
 NAME = "streamgauge-kafka"
@@ -69,7 +72,7 @@ _NOTHING_NEW_SECONDS = 0.05
 
 
 class KafkaSketchSource(DataSource):
-    """Kafka topics as messages, rows or partial sketches; the module says how to use it."""
+    """Kafka topics as messages, rows or partial sketches; the module's docstring shows how to use it."""
 
     label = NAME
     stream: Stream | None = None
@@ -77,15 +80,15 @@ class KafkaSketchSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return cls.label
 
     @raised_alone()
     def schema(self) -> StructType:
-        """The columns that the options ask for."""
+        """The columns that the options request."""
         return from_arrow_schema(columns_of(self._parsed()))
 
-    # Spark calls both by the parameter's name.
+    # Spark passes the argument of both by name.
     @raised_alone()
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
@@ -97,6 +100,23 @@ class KafkaSketchSource(DataSource):
         need_limits("Kafka messages")
         return KafkaStreamReader(self._parsed())
 
+    @raised_alone()
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
+        """For ``df.write``, which can only append to a topic."""
+        if overwrite:
+            raise ValueError('a topic can\'t be overwritten: use .mode("append")')
+        # This import loads Polars, which a process that forks others must not do (`preload_server`).
+        from .sink import KafkaBatchWriter, SinkOptions
+
+        return KafkaBatchWriter(SinkOptions.parse(self.options), schema)
+
+    @raised_alone()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
+        """For ``df.writeStream``."""
+        from .sink import KafkaStreamWriter, SinkOptions
+
+        return KafkaStreamWriter(SinkOptions.parse(self.options), schema)
+
     def _parsed(self) -> KafkaOptions:
         options = KafkaOptions.parse(self.options, self.stream, self.settings)
         if options.emit == "rows" and options.stream is not None:
@@ -105,16 +125,16 @@ class KafkaSketchSource(DataSource):
 
 
 def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource]:
-    """A source for one stream, read with librdkafka's `settings`, under a name of its own.
+    """Return a source for one stream, read with librdkafka's `settings`, under a name of its own.
 
-    Spark shows a source's name and options in plans, events and statements, but never the class, which it
-    gets pickled. So the stream and its settings, passwords among them, travel in the class.
+    Spark shows a source's name and options in plans, events and statements, but never the pickled class. So
+    the class carries the stream and its settings, including passwords.
 
     Raises what `check_readable` does.
     """
     check_readable(stream)
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
-    # A class that is not in a module is pickled whole, not by its name.
+    # A class outside a module is pickled whole, not by name.
     members = {"label": label, "stream": stream, "settings": Settings(settings)}
     return type(KafkaSketchSource.__name__, (KafkaSketchSource,), members)
 
@@ -127,7 +147,7 @@ class KafkaBatchReader(DataSourceReader):
 
     @raised_alone()
     def partitions(self) -> Sequence[InputPartition]:
-        """One task for each partition; more if ``minPartitions`` requests them and rows are wanted."""
+        """Return one task per partition; more if ``minPartitions`` requests them and rows are emitted."""
         options = self._options
         begin, ends = self._archived() if options.archive is not None else self._in_topics()
         check_order(begin, ends)
@@ -136,11 +156,11 @@ class KafkaBatchReader(DataSourceReader):
         return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us(), last=last))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: the batches of one task."""
+        """In a worker: return the batches of one task."""
         return read_task(self._options, partition)  # type: ignore[arg-type]
 
     def _in_topics(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Where each partition of the topics begins and ends for this read."""
+        """Return where each partition of the topics begins and ends for this read."""
         options = self._options
         cluster = Cluster(options)
         places = cluster.partitions()
@@ -151,11 +171,11 @@ class KafkaBatchReader(DataSourceReader):
         return begin, ends
 
     def _archived(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """The same of the partitions of an archive: all that they hold."""
+        """Return the same for the partitions of an archive: everything that they contain."""
         assert self._options.stream is not None
         bounds = {
             (recording.topic, partition): recording.bounds(partition)
-            for source in self._options.stream.kafka_sources
+            for source in self._options.stream.reading.kafka_sources
             for recording in recordings_of(source)
             for partition in range(recording.n_partitions)
         }
@@ -163,11 +183,11 @@ class KafkaBatchReader(DataSourceReader):
 
 
 class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches of offsets; planned in one process, read in the workers.
+    """Micro-batches of offsets, planned in one process and read in the workers.
 
-    Workers commit what they find out about a partition (its event time, its account) to Kafka, beside the
-    offset that they read up to, and it enters Spark's log with the next batch. If it is lost, a worker reads
-    the previous batch once more to find it again.
+    Workers commit what they learn about a partition (its event time, its account) to Kafka, with the offset
+    that they have reached, and the next batch adds it to Spark's log. If it gets lost, a worker reads the
+    previous batch once more.
     """
 
     def __init__(self, options: KafkaOptions, clock: Callable[[], float] = time.monotonic) -> None:
@@ -192,19 +212,19 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._definition = None if stream is None else pack(stream.definition())
 
     def __getstate__(self) -> dict[str, Any]:
-        # The workers get a copy without connections.
+        # Workers get a copy without connections.
         return {**self.__dict__, "_cluster": None, "_clock": time.monotonic}
 
     @property
     def _kafka(self) -> Cluster:
         if self._cluster is None:
-            # Not where the reader is made: what is raised there, Spark hides behind an error of its own.
+            # Not in the constructor: Spark hides errors raised there behind one of its own.
             self._cluster = Cluster(self._options.unbounded())
         return self._cluster
 
     @raised_alone()
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Return where a new query begins."""
         options, kafka = self._options, self._kafka
         places = kafka.partitions()
         _ensure_letters(options, places)
@@ -214,31 +234,31 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets(query, begin, topics=topics, definition=self._definition).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """``maxOffsetsPerTrigger``, if given."""
+        """Return ``maxOffsetsPerTrigger``, if set."""
         most = self._options.max_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on read up to the current ends, and no further."""
+        """From now on, read only up to the current ends."""
         self._target = self._kafka.ends(self._kafka.partitions())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The ends of the partitions, for the query's progress."""
+        """Return the ends of the partitions, for the query's progress."""
         return Offsets("", self._kafka.ends(self._kafka.partitions())).to_json()
 
     @raised_alone()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends; `start` itself if there is nothing to do.
+        """Return where the next micro-batch ends; `start` itself if there is nothing to do.
 
-        Raises `DefinitionChanged` for a checkpoint that another definition made.
+        Raises `DefinitionChanged` for a checkpoint of another definition.
         """
         ahead, useful = self.ahead(Offsets.from_json(start), limit)
         return ahead.to_json() if useful else self._nothing(start)
 
     def ahead(self, here: Offsets, limit: ReadLimit) -> tuple[Offsets, bool]:
-        """Where the next micro-batch ends, and whether it would do anything.
+        """Return where the next micro-batch ends, and whether it would do anything.
 
-        Raises `DefinitionChanged` for a checkpoint that another definition made.
+        Raises `DefinitionChanged` for a checkpoint of another definition.
         """
         check_same(here.definition, self._definition)
         ending = self._options.end_file
@@ -257,12 +277,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known[place] = known[place].moved(min(begin[place], known[place].position.offset))
         last = drained and self._target is not None and self._options.close_at_end
         mark = max(here.watermark_us, self._watermark(known, last))
-        # Where a report was lost, rows are read once more, and judged by the watermark that they had before.
+        # If a report was lost, rows are read once more, and judged by the watermark that applied before.
         again = any(k.position.offset < begin[place] for place, k in known.items() if place not in self._gone)
         if again:
             mark = here.watermark_us
         useful = not drained or self._is_news(here, known, mark)
-        # Once, though reports may be lost for good.
+        # Only once, because reports may be lost for good.
         useful |= again and here.ends != here.begin
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
@@ -274,7 +294,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @raised_alone()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
+        """Return a micro-batch's tasks; if there is nothing to read, a single task that only announces.
 
         Raises `DefinitionChanged` for an unfinished batch that another definition planned.
         """
@@ -291,7 +311,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks
 
     def _sent_partitions(self, batch: Offsets) -> int:
-        """How many partitions the topic has to which rows are sent on, and that is there; 0 without one."""
+        """Return the number of partitions of the topic to which rows are forwarded; 0 if there is none."""
         stream = self._options.stream
         if stream is not None and stream.sending is not None and not self._sent:
             inputs = Counter(topic for topic, _ in batch.ends)
@@ -299,11 +319,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._sent
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: the batches of one task."""
+        """In a worker: return the batches of one task."""
         return read_task(self._options, partition)  # type: ignore[arg-type]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: Spark's checkpoint has the offsets."""
+        """Do nothing: Spark's checkpoint has the offsets."""
 
     def stop(self) -> None:
         """Close the connections."""
@@ -311,7 +331,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster.close()
 
     def _waiting(self, here: Offsets) -> tuple[Offsets, dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """`here` updated for topics recreated since, where each partition goes on, and up to where."""
+        """Return `here`, updated for recreated topics, and where each partition resumes and ends."""
         kafka = self._kafka
         places = kafka.partitions()
         here = self._restart_recreated(here, places)
@@ -338,9 +358,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return here, begin, {place: max(end, begin[place]) for place, end in ends.items()}
 
     def _restart_recreated(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
-        """`here` for the topics that exist now; a recreated topic begins again.
+        """Update `here` for the topics that exist now; a recreated topic begins again.
 
-        The account goes on from what is logged; reports of the last batch were lost with the topic.
+        The account continues from the logged one, because the last batch's reports were lost with the topic.
         """
         ids = self._kafka.topic_ids(places)
         recreated = self._changed(here, ids)
@@ -356,13 +376,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _epochs(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The epochs of the leaders whose logs go on to these partitions' ends."""
+        """Return the epochs of the leaders whose logs reach these partitions' ends."""
         return {place: epoch for place in places if (epoch := self._kafka.epochs.get(place, -1)) >= 0}
 
     def _check_truncated(self, here: Offsets, begin: dict[TopicPartition, int]) -> Offsets:
-        """Take partitions back whose logs have lost what was read, if that is wanted; counts the messages.
+        """Rewind partitions whose logs have lost messages that were read, and count these, if so configured.
 
-        Raises `LogTruncated` otherwise.
+        Otherwise, raises `LogTruncated`.
         """
         now = self._kafka.epochs
         moved = {
@@ -390,7 +410,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return replace(here, truncated=here.truncated + gone)
 
     def _still_there(self, batch: Offsets) -> Offsets:
-        """A planned batch without its ranges in topics that were recreated since."""
+        """Remove ranges of since recreated topics from a planned batch."""
         recreated = self._changed(batch, self._kafka.topic_ids(batch.ends))
         gone = {place: end for place, end in batch.ends.items() if place[0] in recreated}
         return replace(
@@ -398,7 +418,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _changed(self, offsets: Offsets, ids: Mapping[str, str]) -> set[str]:
-        """The topics that were recreated since. Raises `RunError` if failOnDataLoss says so."""
+        """Return the topics that were recreated since. Raises `RunError` if failOnDataLoss is set."""
         recreated = {topic for topic, new in ids.items() if offsets.topics.get(topic, new) != new}
         if recreated:
             self._losing(
@@ -414,7 +434,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:
-        """What is known about each partition, if possible at the offset where it goes on."""
+        """Return what is known about each partition, if possible at the offset from which it resumes."""
         group = group_of(self._options, here.query)
         reported = self._reports(group, begin) if here.known and begin else {}
         if any(place in reported and reported[place].query != here.query for place in self._reporting):
@@ -437,14 +457,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return known
 
     def _reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
-        """What workers have reported about these partitions."""
+        """Return what workers have reported about these partitions."""
         return self._kafka.reports(group, places, read_report)
 
     def _known_alone(
         self, known: Mapping[TopicPartition, Known], begin: Mapping[TopicPartition, int]
     ) -> list[TopicPartition]:
-        """The partitions of a join that are not known for where the partition that they meet goes on."""
-        if self._options.stream is None or self._options.stream.joined is None:
+        """Return a join's partitions whose report doesn't match the offset where their partner resumes."""
+        if self._options.stream is None or self._options.stream.reading.joined is None:
+            return []
+        if self._options.stream.reading.joined.of_itself:
             return []
         alone = []
         for place, k in known.items():
@@ -467,11 +489,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._listen(known)
         if stream.sending is not None:
             return EARLIEST  # there are no windows
-        # Spark gives out a window once, so windows that close for now close for good here.
+        # Spark emits a window once, so a window that closes for now is closed for good here.
         return closing_times(self._marks.values(), stream.window, stream.closing_delay_us).due_us
 
     def _listen(self, known: dict[TopicPartition, Known]) -> None:
-        """Which partitions are silent now, by a consumer's rules (`global_watermark`)."""
+        """Update which partitions are silent, by the consumer's rules (`global_watermark`)."""
         now, patience = self._clock(), self._options.idle_timeout_ms / 1000
         for place, k in known.items():
             if place not in self._marks:
@@ -500,7 +522,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             update_idleness(self._marks, place, rest)
 
     def _warn_held_up(self, place: TopicPartition) -> None:
-        """Warn, once, of a silent partition whose rows alone can show that a row has no partner."""
+        """Warn, once, about a silent partition if only its rows can show that other rows have no partner."""
         if place not in self._held_up and place not in (self._target or {}):
             self._held_up.add(place)
             log.warning(
@@ -510,7 +532,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _warn_of_closed(self, here: Offsets, known: dict[TopicPartition, Known]) -> None:
-        """Warn, once, of late rows after a run that closed its last windows though rows could follow."""
+        """Warn, once, about late rows after a run that closed its last windows although rows could follow."""
         late = sum(each.account.late for each in known.values())
         if self._late_before is None:
             self._late_before = late
@@ -528,7 +550,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stream = self._options.stream
         assert stream is not None and stream.window is not None
         closes = stream.window.pane_start(mark) > stream.window.pane_start(here.watermark_us)
-        # Sessions end between the borders of panes too; nothing else moves time while all partitions rest.
+        # Sessions also end between pane borders; nothing else advances time while all partitions are idle.
         closes |= stream.window.of_time and mark > here.watermark_us and self._quiet()
         if closes or not here.known:
             return closes
@@ -537,18 +559,18 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return known != here.known
 
     def _quiet(self) -> bool:
-        """Whether nothing has come for so long that the partition is idle."""
+        """Whether all partitions are idle."""
         return all(mark.rest is not None for mark in self._marks.values())
 
     def _nothing(self, start: dict[str, Any]) -> dict[str, Any]:
-        """Wait a little before saying that there is nothing to do, as Spark asks again at once."""
+        """Wait a little before reporting that there is nothing to do: Spark asks again immediately."""
         if self._target is None or self._options.end_file is not None:
             time.sleep(_NOTHING_NEW_SECONDS)
         return start
 
 
 def _ensure_letters(options: KafkaOptions, places: Sequence[TopicPartition]) -> None:
-    """Make the topics for the dead letters and late messages of these partitions, unless they exist."""
+    """Create the topics for these partitions' dead letters and late messages if missing."""
     topics = {topic for topic, _ in places}
     names = {*map(options.letters_of, topics), *map(options.late_messages_of, topics)}
     for letters in sorted(name for name in names if name):
@@ -558,20 +580,20 @@ def _ensure_letters(options: KafkaOptions, places: Sequence[TopicPartition]) -> 
 def _moved_to(
     places: Mapping[TopicPartition, int], known: Mapping[TopicPartition, Known]
 ) -> dict[TopicPartition, Known]:
-    """What is known about these partitions, moved to other offsets."""
+    """Move what is known about these partitions to other offsets."""
     return {place: known[place].moved(at) for place, at in places.items() if place in known}
 
 
 def _waits(options: KafkaOptions) -> bool:
-    """Whether rows of a join wait for partners, and are given without one at the end."""
+    """Whether rows of a join wait for partners, and are emitted without one at the end."""
     stream = options.stream if options.emit == "sketches" else None
-    if stream is None or stream.joined is None or stream.sending is not None:
+    if stream is None or stream.reading.joined is None or stream.sending is not None:
         return False
-    return stream.joined.how != "inner"
+    return stream.reading.joined.how != "inner"
 
 
 def _between(here: Mapping[TopicPartition, int], there: Mapping[TopicPartition, int]) -> int:
-    """How many offsets lie between."""
+    """Return the number of offsets between the two."""
     return sum(there[place] - at for place, at in here.items())
 
 

@@ -1,4 +1,4 @@
-"""What Spark's source can't do of a stream is refused before the first batch, with what to do instead."""
+"""Refuse streams that Spark's source can't run, before the first batch and with an alternative."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..merge.merge_plan import merged_by_spark
 
 
 def check_sending(stream: Stream, streaming: bool, letters: str | None) -> None:
-    """Raise `ValueError` for rows that nothing would send, and for a topic that takes dead letters too."""
+    """Raise `ValueError` if nothing would send the rows, and if their topic is also for dead letters."""
     if stream.sending is None:
         return
     topic = stream.sending.topic
     if not streaming:
         raise ValueError(
             f"on_spark: the stream sends its rows to {topic!r}, which needs a query whose checkpoint "
-            "records what was sent; leave streaming=False out and give the result to write(..., "
+            "records the rows sent; leave streaming=False out and give the result to write(..., "
             "available_now=True)"
         )
     if topic == letters:
@@ -23,26 +23,26 @@ def check_sending(stream: Stream, streaming: bool, letters: str | None) -> None:
 
 
 def check_rows(stream: Stream) -> None:
-    """Raise `ValueError` for a stream whose rows, given one by one, would not be those that count."""
-    if stream.joined is not None:
+    """Raise `ValueError` for a stream whose rows, emitted one by one, would differ from the counted ones."""
+    if stream.reading.joined is not None:
         raise ValueError(
             'emit "rows": the stream joins two streams, whose rows meet where they are sketched; ask for its '
             "table by on_spark, or join DataFrames with watermarks in Spark and give sketch() the result"
         )
-    if stream.looks_back:
+    if (verb := stream.reading.looking_back) is not None:
         raise ValueError(
-            f'emit "rows": the stream has {stream.looking_back}(), which knows rows before where they are '
-            f"sketched; ask for its table by on_spark, or leave {stream.looking_back}() out and use Spark's "
+            f'emit "rows": the stream has {verb}(), which knows rows before where they are '
+            f"sketched; ask for its table by on_spark, or leave {verb}() out and use Spark's "
             "own dropDuplicatesWithinWatermark or window functions"
         )
 
 
 def check_readable(stream: Stream) -> None:
-    """Raise `ValueError` for a stream whose windows are no panes put together, which the consumer merges.
+    """Raise `ValueError` for windows that aren't composed of panes, which only the consumer can merge.
 
     Raises `TypeError` for a stream of frames.
     """
-    _ = stream.kafka_sources  # which says so of frames
+    _ = stream.reading.kafka_sources  # raises for frames
     if stream.window is not None and stream.sending is None and not merged_by_spark(stream.window):
         words = " ".join(stream.window.definition().values())
         raise ValueError(

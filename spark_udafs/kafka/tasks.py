@@ -1,4 +1,4 @@
-"""What a task does: reads ranges of a micro-batch's offsets; gives messages, rows or partial sketches."""
+"""Run a task: read ranges of a micro-batch's offsets, and yield messages, rows or partial sketches."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _UTC = pa.timestamp("us", "UTC")
 
 
 def columns_of(options: KafkaOptions) -> pa.Schema:
-    """The columns that the options ask for."""
+    """Return the columns that the options request."""
     if options.emit == "messages":
         return _MESSAGES if not options.headers else _MESSAGES.append(pa.field("headers", headers_type()))
     assert options.stream is not None
     if options.emit == "rows":
-        types = options.stream.arrow_types()
+        types = options.stream.reading.arrow_types()
         return pa.schema([pa.field(name, spark_type(kind, name)) for name, kind in types.items()])
     return plan_of(options.stream).schema
 
 
 def read_task(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    """In a worker: what a task reads, as columns for Spark."""
+    """In a worker: read a task's ranges, and yield columns for Spark."""
     if options.emit == "sketches":
         return _sketches(options, task)
     rows = _rows if options.emit == "rows" else _messages
@@ -95,7 +95,7 @@ def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def _or_null(headers: pa.ListArray) -> pa.ListArray:
-    """Null for the messages without headers, as Spark's own source has it."""
+    """Replace empty headers by null, as Spark's own source does."""
     return pc.if_else(pc.equal(pc.list_value_length(headers), 0), pa.scalar(None, headers.type), headers)
 
 
@@ -108,12 +108,12 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 def _rows_of(options: KafkaOptions, bound: Stream, task: Task) -> Iterator[pa.RecordBatch]:
     schema, letters = columns_of(options), Letters(options)
     for r in task.ranges:
-        stream = bound.of_topic(r.place[0])
+        stream = bound.reading.of_topic(r.place[0])
         steps = RowSteps(stream, stream.columns)
         remarks = remarks_on(options, r.place[0])
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
             letters.skip(messages)
-            for part, decoded in stream.kafka_source.decoded(messages):
+            for part, decoded in stream.reading.kafka_source.decoded(messages):
                 remarks.observe(part, decoded)
                 frame, refused = _stepped(steps, decoded)
                 dead = [DeadLetter.of(Input(*r.place), part, row, reason) for row, reason in refused]
@@ -126,7 +126,7 @@ def _rows_of(options: KafkaOptions, bound: Stream, task: Task) -> Iterator[pa.Re
 
 
 def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
-    """The rows after all steps; the numbers of refused messages, in order, each with the reason."""
+    """Return the rows after all steps, and the numbers of refused messages, in order, with the reasons."""
     refused = list(zip(decoded.refused.tolist(), decoded.reasons))
 
     def refuse(rows: np.ndarray, reason: str) -> None:
@@ -154,19 +154,19 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def _read(options: KafkaOptions, task: Task, letters: Letters) -> Iterator[RangeRead]:
-    """What the ranges of a task give, and what is known at their ends, once its dead letters are sent."""
+    """Return the deltas of a task's ranges and what is known at their ends, after sending dead letters."""
     assert options.stream is not None
     with with_tables(options.stream) as (stream,):
 
         def read(ranges: Sequence[Range]) -> Sequence[RangeRead]:
-            if stream.joined is not None:
+            if stream.reading.joined is not None:
                 result = join_ranges(options, stream, ranges, task, letters)
             else:
                 result = [(r, *_read_range(options, stream, r, task, letters)) for r in ranges]
             letters.deliver()
             return result
 
-        together = [task.ranges] if stream.joined is not None else [(r,) for r in task.ranges]
+        together = [task.ranges] if stream.reading.joined is not None else [(r,) for r in task.ranges]
         for ranges in filter(None, together):
             yield from read(ranges) if stream.sending is None else send_ranges(options, task, ranges, read)
 
@@ -184,10 +184,10 @@ def _read_range(
 
 
 class RangeBuffer:
-    """A range of a partition on its way through a stream, read from where the partition is known.
+    """A range of a partition on its way through a stream, read from the partition's known position on.
 
-    `begin` is where to read from: earlier than the range where its ids, or its partition's event time, have
-    to be found out again. Rows that were counted before are cut off.
+    `begin` is where to read from: before the range if ids, or the partition's event time, have to be learned
+    again. Rows that were counted before are cut off.
     """
 
     def __init__(self, options: KafkaOptions, stream: Stream, r: Range, task: Task) -> None:
@@ -201,8 +201,8 @@ class RangeBuffer:
         first = min(known.position.offset, r.start)
         self._clock = RecordedClock(task.clock_us / 1e6 if options.archive is None else 0.0)
         once, replay = None, known.position.replay
-        self._source = stream.of_topic(where.topic)
-        if self._source.looks_back and replay is not None and replay < first:
+        self._source = stream.reading.of_topic(where.topic)
+        if self._source.reading.looks_back and replay is not None and replay < first:
             once = ids_seen(options, task.query, r.place, first)
             replay = replay_from(options, r.place, replay, first) if once is None else None
         time = replace(known.position.time)
@@ -214,21 +214,21 @@ class RangeBuffer:
         self.begin = self._state.recall_offset
 
     def add(self, messages: Messages) -> None:
-        """Take in the next messages."""
+        """Add the next messages."""
         if self._options.archive is not None:
             self._clock.advance(messages)
-        self.intake.sketch(self._source.kafka_source, messages)
+        self.intake.sketch(self._source.reading.kafka_source, messages)
 
     def finish(self) -> tuple[Known, Delta]:
-        """What is known at the range's end, up to which all was added, and what it gave."""
+        """Return what is known at the range's end, and the delta, once all messages were added."""
         r, state, task = self._range, self._state, self._task
         self.intake.skip_to(state.input, r.end)
-        # In a stream, fields that few messages have may still come.
+        # In a stream, rare fields may still turn up.
         self._remarks.report_due(1) if task.query else self._remarks.report_due(1, 1)
         again = sum((delta.account for delta in self.intake.ready), Account())
         delta = state.delta()
-        # Only ids need rows to be read again; without them the place says it all.
-        replay = delta.replay if self._source.looks_back else None
+        # Only ids need earlier rows to be read again; without them the position is enough.
+        replay = delta.replay if self._source.reading.looks_back else None
         known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
         if task.query and state.once is not None and state.recall_offset == r.end:
             keep_ids(self._options, task.query, r.place, r.end, state.once)

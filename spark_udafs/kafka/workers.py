@@ -1,8 +1,8 @@
-"""What a worker's process keeps between micro-batches: its connections, and the ids that were seen.
+"""State that a worker process keeps between micro-batches: its connections, and the ids it has seen.
 
-Spark gives a process one task after another. Readers stay connected and keep what they have fetched ahead; if
-a partition's next range goes to another process, that costs one seek. Ids are kept to save work alone: where
-they aren't at hand, the rows before the range are read once more.
+Spark gives a process one task after another. Readers stay connected and keep prefetched messages; if a
+partition's next range goes to another process, that costs one seek. Ids are only kept to save work: a process
+that lacks them reads the rows before the range once more.
 """
 
 from __future__ import annotations
@@ -44,32 +44,34 @@ log = logging.getLogger("streamgauge.kafka")
 
 _MOST_READERS = 32
 _PREFETCH_KBYTES = 8192
-"""How much a reader of one partition fetches ahead: 256 MiB for all readers of a process."""
+"""How much the reader of one partition prefetches: 256 MiB for all readers of a process."""
 _MOST_OTHERS = 8
 _MOST_SEEN = 256
-"""Ids of a partition are kept for each of the streams that run together."""
+"""The most indexes of ids to keep: one for each partition and each stream that runs together."""
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
 
 _readers: ConnectionPool[Reader] = ConnectionPool(_MOST_READERS, lambda reader: reader.close())
 _reporters: ConnectionPool[Any] = ConnectionPool(_MOST_OTHERS, lambda reporter: reporter.close())
-# Everything that a producer was given has arrived by the time it is put back.
+# A producer is only put back after all its messages have arrived.
 _producers: ConnectionPool[Producer] = ConnectionPool(_MOST_OTHERS, lambda producer: producer.purge())
 _seen: ConnectionPool[tuple[int, LookBack]] = ConnectionPool(_MOST_SEEN, lambda seen: None)
 _joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
 _tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
+_logged: dict[Any, set[tuple[str, str]]] = {}
+"""Warnings already logged about a topic's messages, by all streams of a query."""
 _recordings: dict[tuple[str, str], Recording] = {}
 
 
 def reading(
     options: KafkaOptions, place: TopicPartition, start: int, end: int, at_once: int
 ) -> Iterator[Messages]:
-    """The messages of a range of offsets, at most `at_once` at a time.
+    """Yield the messages of a range of offsets, at most `at_once` at a time.
 
-    Brokers that are unreachable are waited for. Raises `RunError` for offsets that no longer exist,
-    unless the options say to go on without them.
+    Waits for unreachable brokers. Raises `RunError` for offsets that no longer exist, unless the options say
+    to continue without them.
     """
     if start >= end:
         return
@@ -99,7 +101,7 @@ def reading(
             message += ", or with the option corruptBatches"
         raise RunError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None
     except BaseException:
-        # A cancelled task leaves its reader somewhere within the range.
+        # A cancelled task leaves its reader in the middle of the range.
         if reader is not None:
             reader.close()
         raise
@@ -107,7 +109,7 @@ def reading(
 
 
 def _archived(archive: str, place: TopicPartition, end: int) -> Recording:
-    """The recording of a topic that holds a partition up to an offset, whose footers are read once."""
+    """Return a topic's recording that contains a partition up to an offset; footers are read once."""
     key = archive, place[0]
     if key not in _recordings or _recordings[key].bounds(place[1])[1] < end:
         _recordings[key] = Recording.open(*key)
@@ -115,23 +117,25 @@ def _archived(archive: str, place: TopicPartition, end: int) -> Recording:
 
 
 def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
-    """This process's remarks about a topic's messages in a stream, kept from task to task."""
+    """Return this process's warnings about a topic's messages in a stream, shared by its tasks."""
     assert options.stream is not None
     key = (_identity(options), topic, options.stream.fingerprint())
     if key not in _remarks:
-        stream = options.stream.of_topic(topic)
-        _remarks[key] = Remarks(topic, stream.kafka_source.members, options.letters_of(topic), stream)
+        stream = options.stream.reading.of_topic(topic)
+        source, logged = stream.reading.kafka_source, _logged.setdefault(key[:2], set())
+        _remarks[key] = Remarks(topic, source.members, options.letters_of(topic), stream, logged)
     return _remarks[key]
 
 
 @contextmanager
 def with_tables(*streams: Stream) -> Iterator[list[Stream]]:
-    """The streams with the rows of the tables that they are joined with, as they are now.
+    """Bind streams to the current rows of the tables that they join.
 
-    This process keeps the tables and continues where it was; one that no task needs for a minute is let go.
+    This process caches the tables and continues from their last position; a table that no task needs for a
+    minute is dropped.
     """
     readers: dict[Any, TableReader] = {}
-    for table in (table for stream in streams for table in stream.tables):
+    for table in (table for stream in streams for table in stream.reading.tables):
         if (key := _table_key(table)) not in readers:
             readers[key] = _tables.borrow(key) or TableReader(table)
     try:
@@ -154,7 +158,7 @@ def _table_key(table: LookupTable) -> Any:
 
 @contextmanager
 def kept_join(options: KafkaOptions, key: Any) -> Iterator[SimpleNamespace]:
-    """What this process keeps of a join's two partitions, as `value`; nothing where the caller fails."""
+    """Lend this process's state of a join's two partitions, as `value`; it is dropped if the caller fails."""
     key = (_identity(options), *key)
     kept = SimpleNamespace(value=_joins.borrow(key))
     yield kept
@@ -163,7 +167,7 @@ def kept_join(options: KafkaOptions, key: Any) -> Iterator[SimpleNamespace]:
 
 
 def rows_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:
-    """As `replay_from`, to know the rows of a join that wait for partners."""
+    """Like `replay_from`, but for the rows of a join that wait for partners."""
     low = _beginning(options, place)
     if low > wanted:
         log.warning(
@@ -177,7 +181,7 @@ def rows_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: 
 
 
 def _beginning(options: KafkaOptions, place: TopicPartition) -> int:
-    """The first offset that a partition still has."""
+    """Return the first offset that a partition still has."""
     cluster = Cluster(options)
     low = cluster.beginnings([place])[place]
     cluster.close()
@@ -185,9 +189,9 @@ def _beginning(options: KafkaOptions, place: TopicPartition) -> int:
 
 
 def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> LookBack | None:
-    """The ids that a query has seen in a partition up to an offset, if this process has them.
+    """Return the ids that a query has seen in a partition up to an offset, if this process has them.
 
-    They are the caller's from then on: a task that fails leaves none that are half noted.
+    The caller then owns them, so a failing task leaves no partly updated ids behind.
     """
     index = _seen.borrow(_ids_key(options, query, place))
     return index[1] if index is not None and index[0] == offset else None
@@ -199,15 +203,15 @@ def keep_ids(options: KafkaOptions, query: str, place: TopicPartition, offset: i
 
 
 def _ids_key(options: KafkaOptions, query: str, place: TopicPartition) -> Any:
-    # Streams that run together are of one query, and each has seen other ids.
+    # Streams that run together share a query, but each has seen different ids.
     assert options.stream is not None
     return _identity(options), options.stream.fingerprint(), query, place
 
 
 def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:
-    """Where to read rows again to know their ids: the offset `wanted`, or the first that the topic still has.
+    """Return where to start to learn ids again: at `wanted`, or at the first offset that the topic still has.
 
-    That is at most `start`. Warns of ids that the topic no longer has.
+    The result is at most `start`. Warns about ids that the topic no longer has.
     """
     low = _beginning(options, place)
     if low > wanted:
@@ -222,10 +226,10 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
 
 
 def report_known(options: KafkaOptions, group: str, place: TopicPartition, offset: int, text: str) -> None:
-    """Commit what is known about a partition, as text, beside the offset up to which it is known.
+    """Commit what is known about a partition up to an offset, as the offset's metadata text.
 
-    If that fails for some seconds it is given up: the next micro-batch reads this one's range again to find
-    out. Raises `PermissionError` if the group may not be used at all.
+    If this keeps failing for some seconds, it gives up: the next micro-batch then reads this batch's range
+    again. Raises `PermissionError` if the user may not use the group.
     """
     key = (_identity(options), group)
     reporter = _reporters.borrow(key) or reporting_consumer(options.config, group)
@@ -262,7 +266,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, offset: int, text:
 class Letters:
     """Sends dead letters, and late messages, to their topics; without a topic they are only counted.
 
-    They are sent before the range's progress is committed, so none is lost; a range that is read again sends
+    They are sent before the range's progress is committed, so none is lost. A range that is read again sends
     its letters again, with the same offsets in their headers.
     """
 
@@ -272,11 +276,11 @@ class Letters:
         self._bytes = 0
 
     def take(self, intake: PartitionBuffer, start: int) -> None:
-        """Take in what was refused, from offset `start` on."""
+        """Add the messages that were refused, from offset `start` on."""
         self.take_of_all([intake], start)
 
     def take_of_all(self, intakes: Sequence[PartitionBuffer], start: int) -> None:
-        """Take in what several streams refused of the same messages: once, if for the same reason."""
+        """Add the messages that several streams refused: only once if for the same reason."""
         dead = dict.fromkeys(letter for intake in intakes for letter in intake.dead_letters)
         late = dict.fromkeys(message for intake in intakes for message in intake.late)
         self.add([letter for letter in dead if letter.offset >= start])
@@ -287,12 +291,12 @@ class Letters:
             intake.dead_bytes = 0
 
     def skip(self, messages: Messages) -> None:
-        """Account for what was skipped of a range that can't be read, if this batch says so."""
+        """Account for skipped messages of an unreadable range, if this batch has any."""
         if (broken := messages.broken) is not None:
             self.add([DeadLetter.of_range(broken, broken.first, broken.next)])
 
     def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Take these."""
+        """Add letters."""
         for letter in letters:
             topic = self._options.letters_of(letter.topic)
             if topic is not None:
@@ -311,9 +315,9 @@ class Letters:
             self.deliver()
 
     def deliver(self) -> None:
-        """Send all, and wait until all are acknowledged, however long brokers are unreachable.
+        """Send all letters, and wait until all are acknowledged, however long brokers are unreachable.
 
-        Raises `RunError` where waiting won't help.
+        Raises `RunError` if waiting won't help.
         """
         if not self._waiting:
             return

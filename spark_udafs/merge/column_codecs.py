@@ -1,10 +1,10 @@
-"""How each aggregate's column travels through Spark: in what form, and which SQL merges it.
+"""How each aggregate's column is represented in Spark, and which SQL merges it.
 
-Catalyst merges most columns as they are, with one function. It holds some in another shape than the table of
-sketches does: frequent items in a struct, samples as rows, means and variances in parts. For these there are
-forms that convert both ways.
+Catalyst merges most columns unchanged, with one function. Some have another representation than in the table
+of sketches: frequent items are a struct, samples are rows, means and variances are several columns. The
+classes here convert these in both directions.
 """
-# ruff: noqa: D102 - the methods of a form are those of `Form`, which documents them
+# ruff: noqa: D102 - `ColumnCodec` documents the methods
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ...operators.definition.aggregate import Aggregate
 from ...operators.table.schema import aggregates_of, definition_text
 from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS
 from ...sampling.core.items import kept_type
-from ...sketches.core.lists import elements
-from ...sketches.core.utf8_repair import readable
+from ...sketches.core.columns.lists import elements
+from ...sketches.core.columns.utf8_repair import readable
 from ...sketches.frequent_items.approx_top_k import items_tracked, state_type, to_state
 from ..gc_freeze import freeze_imports
 
@@ -32,7 +32,7 @@ _SPARK_KIND = {"long": "bigint", "double": "double", "float": "float"}
 
 @dataclass(frozen=True)
 class ColumnCodec:
-    """One aggregate's column that Catalyst merges as it is, with one function."""
+    """One aggregate's column that Catalyst merges unchanged, with one function."""
 
     name: str
     aggregate: Aggregate
@@ -49,26 +49,26 @@ class ColumnCodec:
         return [pa.field(self.name, spark_type(self.type, self.name))]
 
     def partial(self, column: pa.Array) -> list[pa.Array]:
-        """The columns of a partial table, made from the column of the table of sketches."""
+        """Convert the column of the table of sketches to the columns of a partial table."""
         return [column]
 
     def merged(self) -> dict[str, str]:
-        """The SQL aggregates that merge them, by the names of the merged columns."""
+        """Return the SQL aggregates that merge these columns, by the names of the merged columns."""
         kind = str(self.aggregate.params.get("kind", ""))
         function = self.aggregate.family.spark_merge.format(kind=_SPARK_KIND.get(kind, kind))
-        # By default Spark unites to its own default size, or fails on sketches of different sizes.
+        # By default, Spark's union has Spark's own default size, or fails for sketches of different sizes.
         more = {"hll_union_agg": ", true", "theta_union_agg": f", {self.aggregate.params.get('lg_k')}"}.get(
             function, ""
         )
         return {self.name: f"{function}({self.quoted}{more})"}
 
     def final(self) -> Column:
-        """The merged columns as the column that the table of sketches has."""
+        """Convert the merged columns to the column of the table of sketches."""
         return F.col(self.quoted)
 
 
 class FrequentForm(ColumnCodec):
-    """Frequent items, which Catalyst wraps in a struct that says what type the items have."""
+    """Frequent items, which Catalyst wraps in a struct with the items' type."""
 
     def fields(self) -> list[pa.Field]:
         return [pa.field(self.name, spark_type(state_type(self._kind), self.name))]
@@ -77,12 +77,12 @@ class FrequentForm(ColumnCodec):
         return [to_state(column, self._kind, self._size)]
 
     def merged(self) -> dict[str, str]:
-        # The function fails on nulls, which the extra rows of samples have in this column.
+        # The function fails on nulls, which the extra rows for samples have in this column.
         merge = f"approx_top_k_combine({self.quoted}, {items_tracked(self._size)})"
         return {self.name: f"{merge} FILTER (WHERE {self.quoted} IS NOT NULL)"}
 
     def final(self) -> Column:
-        # Spark appends eight bytes to the image: how many nulls there were.
+        # Spark appends eight bytes to the image: the number of nulls.
         image = f"{self.quoted}.sketch"
         return F.expr(f"substring({image}, 1, length({image}) - 8)")
 
@@ -96,11 +96,11 @@ class FrequentForm(ColumnCodec):
 
 
 class SampleForm(ColumnCodec):
-    """A sample, which travels as one row for each item; `max_by` keeps those of greatest priority."""
+    """A sample, sent as one row per item; `max_by` keeps the items with the highest priorities."""
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """Rows seen, and each item's priority and value."""
+        """The columns of the rows seen, and of each item's priority and value."""
         return f"__{self.name}_seen", f"__{self.name}_priority", f"__{self.name}_item"
 
     def fields(self) -> list[pa.Field]:
@@ -109,7 +109,7 @@ class SampleForm(ColumnCodec):
         return [pa.field(name, kind) for name, kind in zip(self.columns, kinds)]
 
     def explode(self, column: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
-        """How many rows each sample saw; then each item's sample (a row number), priority and value."""
+        """Return how many rows each sample saw, and each item's sample (a row number), priority and value."""
         groups = self.aggregate.groups(len(column))
         groups.merge(np.arange(len(column)), column)
         items = groups.to_columns()  # type: ignore[attr-defined]
@@ -153,9 +153,9 @@ class MeanForm(ColumnCodec):
 
 
 class VarianceForm(ColumnCodec):
-    """Count, mean and squared deviations; the parts are collected, then folded by Chan's formula at the end.
+    """Count, mean and squared deviations; parts are collected, and combined by Chan's formula at the end.
 
-    Sums of squares could be merged without collecting, but lose all digits where the mean is large beside
+    Sums of squares could be merged without collecting, but lose all digits if the mean is large compared with
     the deviation. A part is 24 bytes; there is one for each micro-batch, task and group of an open window.
     """
 
@@ -169,7 +169,7 @@ class VarianceForm(ColumnCodec):
             f"'mean', a.mean + (b.mean - a.mean) * b.n / {n}, "
             f"'m2', a.m2 + b.m2 + pow(b.mean - a.mean, 2) * a.n * b.n / {n})"
         )
-        # Parts are sorted, so that their sum doesn't depend on which task came first.
+        # Parts are sorted, so that the result doesn't depend on which task finished first.
         parts = f"array_sort({self.quoted})"
         return F.expr(
             f"if(size({self.quoted}) = 0, NULL, "
@@ -186,7 +186,7 @@ _FORMS: dict[str, type[ColumnCodec]] = {
 
 
 def codecs_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[ColumnCodec]:
-    """The forms of a table's aggregates; Catalyst can merge all of them.
+    """Return the codecs of a table's aggregates, all of which Catalyst can merge.
 
     `columns` maps the aggregated columns to their types.
     """
@@ -201,7 +201,7 @@ def codecs_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[Col
 
 
 def spark_type(kind: pa.DataType, name: str) -> pa.DataType:
-    """The type in which Spark holds a column. Raises `TypeError` if it has none.
+    """Return Spark's type for a column. Raises `TypeError` if Spark has none.
 
     >>> spark_type(pa.uint32(), "id")
     DataType(int64)
@@ -226,13 +226,13 @@ def spark_type(kind: pa.DataType, name: str) -> pa.DataType:
 
 
 def defined_rows(schema: pa.Schema) -> Column:
-    """The column by which rows of a table of this schema know their definition."""
+    """Return the column that identifies the definition of rows of this schema."""
     text = definition_text(schema)
     return F.lit(text).alias(DEFINED, metadata={ROWS: text})
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL.
+    """Quote a column's name for SQL.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -241,7 +241,7 @@ def quoted(name: str) -> str:
 
 
 def key_column(field: pa.Field) -> Column:
-    """A key of a table of sketches, as a Spark column that knows its own type."""
+    """Return a key of a table of sketches as a Spark column with its type in the metadata."""
     column = F.col(quoted(field.name))
     if field.type == spark_type(field.type, field.name):
         return column

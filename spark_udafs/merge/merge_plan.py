@@ -1,8 +1,8 @@
-"""Partial tables of sketches in, one table of sketches out.
+"""Merge partial tables of sketches into one.
 
-Catalyst's own aggregates merge a table if they can merge all of its columns. With a single column that they
-can't merge, the whole table is merged by our own merge, in buckets of groups: the query then keeps one state,
-and not two that would have to be joined again.
+Catalyst's own aggregates merge a table if they can merge all of its columns. If there is a single column that
+they can't merge, our own merge handles the whole table, in buckets of groups: the query then has one state,
+and not two that would have to be joined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .partials import ACCOUNT, AHEAD, PROGRESS, WINDOW, Mode, Partials, real_row
 from .sessions import BucketedSessions
 
 OBSERVED = "streamgauge"
-"""The name under which a query's observed metrics hold the account and the progress."""
+"""The name of a query's observed metrics with the account and the progress."""
 
 
 def _open_windows(
@@ -42,7 +42,7 @@ _PARTIALS: dict[str, Callable[[pa.Schema, Any], Partials]] = {
     "session": _open_windows(SessionsMerge),
     ByCount.kind: CountedPartials,
 }
-"""How rows of a stream travel whose windows lie where a group has rows, by their kind's name."""
+"""The partial rows of streams whose windows depend on a group's rows, by the kind of window."""
 
 
 def merged_by_spark(window: StreamWindows | type[StreamWindows]) -> bool:
@@ -51,8 +51,8 @@ def merged_by_spark(window: StreamWindows | type[StreamWindows]) -> bool:
 
 
 def plan_of(stream: Stream) -> Partials:
-    """The partial rows of a stream."""
-    return partials_of(schema_of(stream), stream.arrow_types(), window=stream.window)
+    """Return the partial rows of a stream."""
+    return partials_of(schema_of(stream), stream.reading.arrow_types(), window=stream.window)
 
 
 def partials_of(
@@ -61,10 +61,10 @@ def partials_of(
     streaming: bool = True,
     window: StreamWindows | None = None,
 ) -> Partials:
-    """How a table of this schema travels and is merged; `columns` are the types of the aggregated columns.
+    """Return how a table of this schema is sent and merged; `columns` are the aggregated columns' types.
 
-    In a batch, which has no late rows, sessions travel in fewer pieces. `window` is a stream's, whose rows
-    are sketched by panes.
+    A batch has no late rows, so it sends sessions in fewer pieces. `window` is the window of a stream, whose
+    rows are sketched by panes.
 
     Raises `TypeError` for columns of types that Spark doesn't have.
     """
@@ -72,7 +72,7 @@ def partials_of(
         return own(schema, window)
     panes = window if isinstance(window, Paned) and not window.single else None
     if panes is not None and panes.calendar:
-        # Catalyst doesn't know where their windows begin.
+        # Catalyst doesn't know where calendar windows begin.
         return OpenWindowsPartials(schema, PanesMerge(schema, panes))
     if all(aggregate.family.spark_merge for aggregate in aggregates_of(schema).values()):
         return NativePartials(schema, columns, panes)
@@ -85,10 +85,10 @@ def partials_of(
 
 
 def partials_of_table(schema: pa.Schema) -> Partials:
-    """How a stored table of this schema travels and is merged.
+    """Return how a stored table of this schema is sent and merged.
 
-    Catalyst merges samples item by item, for which it needs the items' type: the rows that were sampled have
-    it, a table of samples doesn't say it. So our own merge takes those.
+    Catalyst merges samples item by item, for which it needs the items' type. A table of samples doesn't
+    record that type, only the sampled rows have it. So our own merge handles samples.
     """
     if any(aggregate.family.spark_merge == "max_by" for aggregate in aggregates_of(schema).values()):
         return BucketedPartials(schema)
@@ -96,7 +96,7 @@ def partials_of_table(schema: pa.Schema) -> Partials:
 
 
 def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
-    """The table of sketches of partial rows whose source announces the watermark.
+    """Merge partial rows whose source announces the watermark.
 
     Each micro-batch's account, the messages it has read and its lag are among the query's observed metrics,
     under the name "streamgauge".
@@ -106,20 +106,20 @@ def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
     mode: Mode | None = "append" if partials.isStreaming else None
     if mode is not None:
         rows = rows.withWatermark(END, AHEAD)
-    # Below the watermark, so that announcing rows move it and then vanish.
+    # Filter after the watermark, so that announcing rows move it and then vanish.
     return plan.merged(rows.filter(real_rows()), [F.col(START), F.col(END)], mode)
 
 
 def merge_edged(partials: DataFrame, plan: Partials) -> DataFrame:
-    """The table of sketches of a batch of partial rows that stay in their own windows."""
+    """Merge a batch of partial rows in their own windows."""
     return plan.merged(partials, [F.col(START), F.col(END)], None)
 
 
 def merge_timed(partials: DataFrame, plan: Partials, window: Column, mode: Mode | None) -> DataFrame:
-    """The table of sketches of partial rows that Spark itself puts into windows, by `window`."""
+    """Merge partial rows to which Spark itself assigns windows, by `window`."""
     return plan.merged(partials, [window.alias(WINDOW)], mode)
 
 
 def merge_whole(partials: DataFrame, plan: Partials, mode: Mode | None) -> DataFrame:
-    """The table of sketches of partial rows that are all in one window, `ALL_TIME`."""
+    """Merge partial rows that are all in one window, `ALL_TIME`."""
     return plan.merged(partials, [], mode)

@@ -1,4 +1,4 @@
-"""``streamgauge-parquet`` by its plain name: the rows of Parquet files, and of files as they arrive."""
+"""The source ``streamgauge-parquet``: rows of Parquet files, including newly arriving files."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _KNOWN = ("path", "where", "log", "maxFilesPerTrigger")
 
 
 class ParquetRows(DataSource):
-    """The rows of a file or a folder, read in Python workers: the columns of the schema that was given.
+    """The rows of a file or a folder, read in Python workers: the columns of the requested schema.
 
-    Options: ``path``; ``where``, conditions in JSON as Arrow has them, ``[["site", "=", "north"]]``, by whose
-    columns' statistics row groups are skipped; and of streams ``log``, the folder in which it is kept which
-    files were read, and ``maxFilesPerTrigger``.
+    Options: ``path``; ``where``, JSON conditions as in Arrow, ``[["site", "=", "north"]]``, which skip row
+    groups by their statistics; and for streams ``log``, the folder that records which files were read, and
+    ``maxFilesPerTrigger``.
     """
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return NAME
 
     def schema(self) -> StructType:
@@ -41,21 +41,21 @@ class ParquetRows(DataSource):
         self._check()
         if not (files := files_of(self.options["path"])):
             raise ValueError(
-                f"{NAME}: there is no file in {self.options['path']} yet; name the columns with schema(...)"
+                f"{NAME}: {self.options['path']} has no files yet; name the columns with schema(...)"
             )
         schema = dataset_of(files, pa.schema([])).schema
         return from_arrow_schema(
             pa.schema([(field.name, spark_type(field.type, field.name)) for field in schema])
         )
 
-    # Spark calls both by the parameter's name.
+    # Spark passes the argument of both by name.
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``. Raises `ValueError` for wrong options."""
         self._check()
         return ParquetReader(self._reading(schema, tuple(files_of(self.options["path"]))))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For ``spark.readStream``. Raises `ValueError` for wrong options, and without a log."""
+        """For ``spark.readStream``. Raises `ValueError` for wrong options or a missing log."""
         self._check()
         if "log" not in self.options:
             raise ValueError(
@@ -82,12 +82,12 @@ class ParquetRows(DataSource):
 
 
 def as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The files' own rows."""
+    """Return the files' rows unchanged."""
     yield from batches
 
 
 def _condition(text: str | None) -> ds.Expression | None:
-    """An option ``where`` as an Arrow expression. Raises `ValueError`."""
+    """Parse the option ``where`` into an Arrow expression. Raises `ValueError`."""
     if text is None:
         return None
     try:
@@ -102,5 +102,5 @@ def _condition(text: str | None) -> ds.Expression | None:
 
 
 def _plain(one: Any) -> bool:
-    """Whether it is a condition, and not a list of conditions, one of which must hold."""
+    """Whether this is a single condition rather than a list of alternatives."""
     return bool(one) and isinstance(one[0], str)

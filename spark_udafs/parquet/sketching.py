@@ -41,18 +41,18 @@ def sketch_parquet(
 ) -> Sketching:
     """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as in Spark.
 
-    Continue with `groupBy` and `agg`, as after `sketch`. Unlike there, no row passes through the JVM: Spark's
-    Python workers read the columns that are requested and sketch them. `where` is an Arrow expression over
-    the files' columns and the ``key=value`` folders they lie in; files, and row groups whose statistics
+    Continue with `groupBy` and `agg`, as after `sketch`. Unlike with `sketch`, no row passes through the JVM:
+    Spark's Python workers read the columns that are requested and sketch them. `where` is an Arrow expression
+    over the files' columns and the ``key=value`` folders they lie in; files, and row groups whose statistics
     exclude it, are not read at all. `rows` is a stream of `Stream.from_schema` whose steps the rows go
     through first; then its declared columns are read, and its final columns can be requested. `spark` is the
     active session by default.
 
     It reads the files that exist now. With a `log` it is a stream of these and of newly arriving files, which
-    must appear whole and never change: each is read once, also after a restart, at most `files_per_trigger`
-    per micro-batch. `log` names a folder for a record of the files read, which belongs to the query's
-    checkpoint; the driver writes it, so it must be on its machine or mounted there. Continue with
-    `withWatermark` then.
+    must appear whole and never change: each is read once, even after a restart, and at most
+    `files_per_trigger` per micro-batch. `log` names a folder for a record of the files read, which belongs to
+    the query's checkpoint; the driver writes it, so it must be on its machine or mounted there. In this case,
+    continue with `withWatermark`.
 
     Raises `ValueError` for columns of `rows` that the files don't have; `agg` raises what it does after
     `sketch`, and `TypeError` for windows over a column that isn't a timestamp. A row on which a step of
@@ -77,14 +77,14 @@ def sketch_parquet(
     if rows is None:
         frame = plain_frame if log is None else spark.readStream.schema(plain_frame.schema).parquet(path)
         return ParquetSketching(frame, files=files, where=where, arriving=arriving)
-    stepped = pa.schema([pa.field(n, spark_type(k, n)) for n, k in rows.arrow_types().items()])
+    stepped = pa.schema([pa.field(n, spark_type(k, n)) for n, k in rows.reading.arrow_types().items()])
     if missing := [name for name in rows.source.schema if name not in plain_frame.columns]:
         raise ValueError(
             f"sketch_parquet: no column {', '.join(map(repr, missing))}; the files have "
             f"{', '.join(plain_frame.columns)}"
         )
     columns = from_arrow_schema(stepped)
-    # Of what Sketching has, only the columns count, and whether it is a stream.
+    # `Sketching` only uses the columns, and whether it is a stream.
     frame = (
         spark.createDataFrame([], columns) if log is None else spark.readStream.schema(columns).parquet(path)
     )
@@ -93,7 +93,7 @@ def sketch_parquet(
 
 @dataclass(frozen=True)
 class ParquetSketching(Sketching):
-    """Parquet files on their way into a table of sketches; `sketch_parquet` shows an example."""
+    """Parquet files to be turned into a table of sketches; `sketch_parquet` shows an example."""
 
     files: tuple[str, ...] = ()
     where: ds.Expression | None = None
@@ -101,7 +101,7 @@ class ParquetSketching(Sketching):
     arriving: Arriving | None = None
 
     def _check(self, request: FrameRequest, time: str | None) -> None:
-        """Raise `TypeError` for windows over another column than a timestamp, which nothing casts here."""
+        """Raise `TypeError` for windows over a column that isn't a timestamp: nothing casts it here."""
         super()._check(request, time)
         if time in self.frame.columns and not isinstance(self.frame.schema[time].dataType, TimestampType):
             raise TypeError(
@@ -114,11 +114,11 @@ class ParquetSketching(Sketching):
     def _by_catalyst(
         self, inputs: InputColumns, plan: Partials, definition: Mapping[str, Any], delay_ms: int | None
     ) -> DataFrame | None:
-        """None: rows that are never in the JVM are sketched where they are read."""
+        """Return None: rows never enter the JVM, they are sketched where they are read."""
         return None
 
     def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
-        """Partial rows made by the source, of the columns that `work` takes."""
+        """Return the partial rows that the source makes from the columns that `work` needs."""
         spark = self.frame.sparkSession
         timed = None if self.windows is None else self.windows.column
         needed = [name for name in (*inputs.of_rows, timed or EVENT) if name != EVENT]
@@ -136,20 +136,20 @@ class ParquetSketching(Sketching):
         return patiently("sketch_parquet", reader.load)
 
     def _columns(self, schema: pa.Schema, timed: str | None) -> pa.Schema:
-        """The files' columns that are read."""
+        """Return the schema of the files' columns to read."""
         if self.rows is not None:
             return pl.DataFrame(schema=self.rows.source.schema).to_arrow().schema
         names = [name for name in schema.names if name != EVENT]
         if timed is not None and timed not in names:
             names.append(timed)
         if not names:
-            # Rows that are only counted: any column says how many there are.
+            # To only count rows, any one column is enough.
             names = self.frame.columns[:1]
         return schema_in_arrow(self.frame.select(*map(quoted, names)).schema)
 
 
 def _timed(schema: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
-    """What is done with the files' batches: the steps, then `work` on the columns it takes."""
+    """Return the function over the files' batches: the steps, then `work` on the columns it needs."""
 
     at = schema.field(EVENT).type if EVENT in schema.names else None
 
@@ -168,7 +168,7 @@ def _timed(schema: pa.Schema, timed: str | None, steps: Stream | None, work: Wor
 
 
 def _stepped(steps: Stream, table: pa.Table) -> pa.Table:
-    """The rows after a stream's steps. Raises `ValueError` for one on which a step fails."""
+    """Return the rows after a stream's steps. Raises `ValueError` for a row on which a step fails."""
 
     def refuse(rows: np.ndarray, reason: str) -> None:
         row = table.slice(int(rows[0]), 1).to_pylist()[0]

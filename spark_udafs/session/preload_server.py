@@ -1,10 +1,10 @@
-"""A process that has loaded what Spark's Python processes run: those of a local master are forked from it.
+"""A process with preloaded modules, from which a local master's Python processes are forked.
 
-Spark starts ten of them for a first query: daemons for each kind of work, which fork workers, and some that
-drive a streaming query. Each would load for itself what this one loads while Spark's JVM starts. What Spark
-starts in their place is `preload_client`, which hands its standard streams and its environment over, and
-waits. A process whose environment differs by more than what Spark sets is not forked here, and loads for
-itself.
+Spark starts ten Python processes for a first query: a daemon for each kind of work, which forks workers, and
+some that drive a streaming query. Each would load the modules that this process loads while Spark's JVM
+starts. In their place Spark starts `preload_client`, which passes its standard streams and its environment
+to this process, and waits. If the environment differs by more than what Spark sets, nothing is forked here,
+and the process loads its modules itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...operators.consumer.worker.worker_server import ForkRequest, WorkerServer, serve
 
@@ -39,17 +39,19 @@ _LOADED = (
     "streamgauge.spark_udafs.merge.shared_state",
     "pandas",
 )
-"""What they import, and Pandas, which Arrow imports before it makes its first array of Python's objects."""
+"""The modules that they import, and Pandas, which Arrow imports for its first array of Python objects."""
+_STATE_DRIVER = "pyspark.sql.streaming.transform_with_state_driver_worker"
+"""A module that prints its progress to the user's terminal, five paragraphs per stateful query."""
 _SPARKS = re.compile(r"_?(PY)?SPARK_.*|PYTHON_.*|PYTHONPATH|(OLD)?PWD|SHLVL|_")
-"""Variables that Spark and shells set, and nothing reads as it is loaded."""
+"""Variables that Spark and shells set, and that no module reads while it is loaded."""
 _THREADS = "OMP_NUM_THREADS"
 
 _servers: list[WorkerServer] = []
-"""That of this process, once a local session was made. It ends after this process."""
+"""This process's server, once a local session exists. It ends after this process."""
 
 
 def start_server(name: str) -> None:
-    """Begin to start the one that listens on the socket `name`; nothing where processes can't be forked."""
+    """Start the server on the socket `name` in the background; do nothing if processes can't be forked."""
     if not WorkerServer.possible():
         return
     if not _servers:
@@ -58,7 +60,7 @@ def start_server(name: str) -> None:
 
 
 def prepare_server(streams: Iterable[Stream]) -> None:
-    """Have it load the kernels of streams, where there is one, before Spark starts processes for them."""
+    """Have the server, if any, load the kernels of streams before Spark starts processes for them."""
     from ...operators.warm_up.sketching import SketchingKinds
 
     for server in _servers:
@@ -66,13 +68,13 @@ def prepare_server(streams: Iterable[Stream]) -> None:
 
 
 def _as_spark_sets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Spark sets in its Python processes and they read as they start; no path of the driver's own."""
+    """Return variables that Spark sets for its Python processes, without paths of the driver's own."""
     ours = {"PYTHONHASHSEED": "0", _THREADS: "1", "PYTHONPATH": ""}
     return {**{key: environment.get(key, value) for key, value in ours.items()}, "PYTHONUNBUFFERED": "YES"}
 
 
 def is_like(request: Mapping[str, str], ours: Mapping[str, str]) -> bool:
-    """Whether a process of one environment can be forked from one of the other.
+    """Whether a process with one environment can be forked from a process with the other.
 
     >>> is_like({"SPARK_HOME": "/opt/spark", "LANG": "C"}, {"LANG": "C", "OMP_NUM_THREADS": "1"})
     True
@@ -80,7 +82,7 @@ def is_like(request: Mapping[str, str], ours: Mapping[str, str]) -> bool:
     (False, False)
     """
     names = {name for name in {*request, *ours} if not _is_variable_of_spark(name)}
-    if _THREADS not in request:  # what loads nothing that computes has none
+    if _THREADS not in request:  # absent if nothing that computes is loaded
         names.discard(_THREADS)
     return all(request.get(name) == ours.get(name) for name in names)
 
@@ -90,14 +92,14 @@ def _is_variable_of_spark(name: str) -> bool:
 
 
 def _load(streams: Sequence[SketchingKinds] | None) -> None:
-    """What Spark's processes run, without Polars, whose threads don't survive a fork."""
+    """Load what Spark's processes run, without Polars, because its threads don't survive a fork."""
     from ...operators.kafka.warm import split_batches
     from ...operators.table.merge import Accumulator
-    from ...sketches.core.kernel_cache import NotKept, only_kept
+    from ...sketches.core.compilation.kernel_cache import NotKept, only_kept
 
     if streams is None:
         for module in _LOADED:
-            with suppress(Exception):  # who needs it meets the same, and says so
+            with suppress(Exception):  # a process that needs it fails the same way, and reports it
                 importlib.import_module(module)
         with suppress(NotKept), only_kept():
             split_batches()
@@ -110,7 +112,7 @@ def _load(streams: Sequence[SketchingKinds] | None) -> None:
 
 
 def _become(request: ForkRequest, path: list[str]) -> None:
-    """Be as ``python -m`` would be there; `path` is that of modules without what was set for this process."""
+    """Set this process up as ``python -m`` would; `path` is the module path without our additions."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(request.folder)
@@ -121,8 +123,17 @@ def _become(request: ForkRequest, path: list[str]) -> None:
     sys.argv[:] = request.arguments
 
 
+def globals_of(module: str) -> dict[str, Any]:
+    """Return the globals for running a module of Spark: `print` does nothing if it would only be noise.
+
+    >>> list(globals_of("pyspark.daemon")), list(globals_of(_STATE_DRIVER))
+    ([], ['print'])
+    """
+    return {"print": lambda *_, **__: None} if module == _STATE_DRIVER else {}
+
+
 def main(control: str, idle_seconds: str, name: str) -> None:
-    """Load, fork until the driver ends, and in each forked process run its module."""
+    """Load modules, fork processes until the driver ends, and run each forked process's module."""
     environment = dict(os.environ)
     given = environment.get("PYTHONPATH", "").split(os.pathsep)
     path = [one for one in sys.path[1:] if one not in given]
@@ -133,8 +144,8 @@ def main(control: str, idle_seconds: str, name: str) -> None:
     if (request := serve(int(control), _load, float(idle_seconds), name, accepts)) is not None:
         _become(request, path)
         module = sys.argv[0]
-        sys.modules.pop(module, None)  # it is run and not imported
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        sys.modules.pop(module, None)  # it is run, not imported
+        runpy.run_module(module, globals_of(module), run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

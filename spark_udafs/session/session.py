@@ -27,9 +27,9 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 _PYTHON = "spark.pyspark.python"
 _ARCHIVE = "streamgauge"
-"""The folder in which executors find what is in the archive."""
+"""The folder in which executors find the archive's contents."""
 ARCHIVED_PYTHON = "python"
-"""The interpreter of an archive. The driver plans what Python data sources read by the same name."""
+"""The interpreter of an archive. The driver uses the same name to plan the reads of Python data sources."""
 _WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -45,21 +45,22 @@ def session(
 ) -> SparkSession:
     """Return the running Spark session, or a new one that is configured for sketches.
 
-    A new one gets: Python workers of this same interpreter, so that they find this package; state in
-    RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
-    a Python worker to start, and workers forked from a process that has loaded this package; times in UTC;
-    logs of errors only; and on a local master as many shuffle partitions as threads, and ports on the
-    loopback interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None
-    leaves it to ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark
-    Connect server. Settings in `config` take precedence over all of these.
+    A new session gets: Python workers with this interpreter, so that they find this package; state in
+    RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for a
+    Python worker to start, and workers forked from a process that has loaded this package; times in UTC; logs
+    of errors only; and on a local master as many shuffle partitions as threads, and ports on the loopback
+    interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None leaves it to
+    ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark Connect server.
+    Settings in `config` take precedence over all of these.
 
-    On a cluster the workers' interpreter is, in this order: that of `archive`, which ``streamgauge pack``
-    makes and of which nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
-    variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
+    On a cluster the workers' interpreter is, in this order: the one in `archive`, which ``streamgauge pack``
+    creates, so that nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
+    variable ``PYSPARK_PYTHON``; or the current interpreter, which must then be at the same path on all
+    machines.
 
-    Raises `JavaError` if Spark has to start here and there is no Java 17 or newer, and
-    `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a
-    session runs.
+    Raises `JavaError` if Spark has to start here and Java 17 or newer is missing. Raises
+    `PackedEnvironmentError` if `archive` is missing, if `master` has no executors that could use it, or if a
+    session is already running.
 
     >>> import streamgauge as sg
     >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
@@ -92,12 +93,12 @@ def session(
         )
     own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
     if running is None:
-        # Before the builder, which waits for a session that another thread makes, and that reads this, too.
+        # Before the builder, which waits while another thread creates a session that reads this as well.
         os.environ["PYSPARK_PYTHON"] = program = _interpreter(local, own or config or {})
         _set_here.add(program)
         os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python() if local and starts_quickly() else sys.executable
         if local:
-            # Spark's web page takes its address from this variable alone.
+            # Spark's web page reads its address only from this variable.
             os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
             if starts_quickly():
                 start_server(server_socket())
@@ -117,22 +118,22 @@ def session(
 
 
 _set_here: set[str] = set()
-"""What earlier sessions of this process have put into PYSPARK_PYTHON."""
+"""The values that earlier sessions of this process have assigned to PYSPARK_PYTHON."""
 
 
 def _interpreter(local: bool, config: Mapping[str, str]) -> str:
-    """What Spark is to run as Python."""
+    """Return the interpreter that Spark should run as Python."""
     if local:
         return quick_python() if starts_quickly() else sys.executable
     named = os.environ.get("PYSPARK_PYTHON")
-    # PySpark itself heeds the setting in spark-submit alone.
+    # PySpark itself reads this setting only under spark-submit.
     return config.get(_PYTHON) or (named if named not in _set_here else None) or sys.executable
 
 
 def _of_archive(
     archive: str | Path, master: str | None, local: bool, config: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings by which executors run the interpreter of an archive. Raises `PackedEnvironmentError`."""
+    """Return the settings to run an archive's interpreter on executors. Raises `PackedEnvironmentError`."""
     if local:
         raise PackedEnvironmentError(f"archive: {master} has no executors that would need one")
     place = str(archive)
@@ -140,7 +141,7 @@ def _of_archive(
         path = Path(place).resolve()
         if not path.is_file():
             raise PackedEnvironmentError(
-                f"archive: there is no file {path}; `streamgauge pack {archive}` makes it"
+                f"archive: the file {path} doesn't exist; `streamgauge pack {archive}` creates it"
             )
         place = str(path)
     others = [one for one in [config.get("spark.archives")] if one]
@@ -153,7 +154,7 @@ def _of_archive(
 
 @contextlib.contextmanager
 def _archived_python_here() -> Iterator[None]:
-    """While the JVM of a driver starts, the name of an archive's interpreter is that of this one."""
+    """Link the name of an archive's interpreter to this interpreter while the driver's JVM starts."""
     path = os.environ.get("PATH")
     own = Path(quick_python()).parent if starts_quickly() else Path(sys.executable).parent
     os.environ["PATH"] = os.pathsep.join([str(own), *filter(None, [path])])
@@ -195,7 +196,7 @@ def _settings(master: str | None) -> dict[str, str]:
 
 
 def local_threads(master: str) -> int:
-    """The threads of a local master; 0 for a cluster.
+    """Return the number of threads of a local master; 0 for a cluster.
 
     >>> local_threads("local[3]"), local_threads("local"), local_threads("yarn")
     (3, 1, 0)

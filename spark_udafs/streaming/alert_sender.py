@@ -1,4 +1,4 @@
-"""Alerts from a Spark query to topics, each exactly once."""
+"""Send alerts from a Spark query to topics, each exactly once."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka import TopicPartition as Partition
 
-from ...operators.kafka.client_config import client_config, producer_config
+from ...operators.kafka.client_config import producer_config
 from ...operators.kafka.faults import refused
 from ...operators.kafka.outgoing_message import Outgoing
 from ...operators.kafka.retry import Retry
-from ..kafka.cluster import reporting_consumer
+from ..kafka.batch_positions import PREFIX, BatchPositions, positions_topic
 
 _SECONDS = 10.0
 
 
 class AlertSender:
-    """Sends numbered parts of alerts, each in a transaction that notes its number in a consumer group.
+    """Sends numbered parts of alerts, each in a transaction that also commits its number (`BatchPositions`).
 
-    So a part that is sent again after a crash, under the same number, is not sent again. `name` is that of
-    the group and of the transactions, and `what` says what is sent, where it isn't alerts. While brokers are
-    unreachable it waits, until `stopping` says so.
+    A part that is repeated after a crash, under the same number, is therefore not sent again. `name` names
+    the consumer group and the transactions, and `what` names what is sent if it isn't alerts. While brokers
+    are unreachable, the sender waits until `stopping` is set.
     """
 
     def __init__(
@@ -40,11 +39,11 @@ class AlertSender:
         self._transactions: _Transactions | None = None
 
     def send(self, messages: list[Outgoing], number: int) -> None:
-        """Send a part, unless it was sent before. Raises `Refused` where waiting won't help."""
+        """Send a part, unless it was sent before. Raises `Refused` if waiting won't help."""
         waiting = Retry(f"send the {self._what} of batch {number}", self._stopping)
         while True:
             try:
-                # A producer that starts ends the transaction that its predecessor left open.
+                # A starting producer ends the transaction that its predecessor left open.
                 self._transactions = self._transactions or _Transactions(self._config, self._name)
                 self._transactions.send(messages, number)
                 waiting.done()
@@ -62,10 +61,12 @@ class AlertSender:
 
 
 class _Transactions:
-    """A transactional producer, and the consumer group that remembers which part was sent."""
+    """A transactional producer with the record of which part was sent last."""
 
     def __init__(self, config: Mapping[str, Any], name: str) -> None:
-        self._group = reporting_consumer(client_config(config), name)
+        self._config = config
+        self._name = name
+        self._positions: dict[str, BatchPositions] = {}
         settings = {
             "partitioner": "murmur2_random",
             **producer_config(config, 1_000_000),
@@ -75,10 +76,12 @@ class _Transactions:
         self._producer.init_transactions(_SECONDS)
 
     def send(self, messages: list[Outgoing], number: int) -> None:
-        """Send the part of a number, unless it was sent before."""
-        place = Partition(messages[0].topic, 0)
-        (sent,) = self._group.committed([place], timeout=_SECONDS)
-        if sent.offset > number:
+        """Send the part with this number, unless it was sent before."""
+        topic = messages[0].topic
+        if topic not in self._positions:
+            self._positions[topic] = BatchPositions(self._config, topic, self._name, positions_topic(PREFIX))
+        positions = self._positions[topic]
+        if positions.next_batch() > number:
             return
         faults: list[KafkaError] = []
 
@@ -86,7 +89,7 @@ class _Transactions:
             faults.extend([] if error is None else [error])
 
         self._producer.begin_transaction()
-        for message in messages:
+        for message in (*messages, *positions.messages(number)):
             self._producer.produce(
                 message.topic,
                 message.value,
@@ -97,6 +100,5 @@ class _Transactions:
             )
         if self._producer.flush(_SECONDS) or faults:
             raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
-        done = Partition(place.topic, 0, number + 1)
-        self._producer.send_offsets_to_transaction([done], self._group.consumer_group_metadata(), _SECONDS)
+        positions.commit(self._producer, number)
         self._producer.commit_transaction(_SECONDS)

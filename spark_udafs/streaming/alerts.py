@@ -1,4 +1,4 @@
-"""Rules over the windows that a Spark query closes."""
+"""Apply rules to the windows that a Spark query closes."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class AlertingSink:
         self._config = Settings(config or {})
         self._sender: AlertSender | None = None
         self._last: tuple[Batch, str | None, PartitionSink] | None = None
-        """The latest micro-batch that is done, what was remembered before it, and the rules after it."""
+        """The latest finished micro-batch, the stored state before it, and the rules after it."""
         self._begin(Origin.of(stream, "", named=True))
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
-        """Fold a batch's windows in, and send the alerts that follow."""
+        """Evaluate the rules on a batch's windows, and send the resulting alerts."""
         origin = Origin.of(self._stream, batch.query, named=True)
         folding = self._alerting.for_partition(origin, 0)
         kept = self._kept(batch)
@@ -91,7 +91,7 @@ class AlertingSink:
         keep(self._file(batch), {"batch": batch.number, "before": before, "memory": folding.state()})
 
     def _send_rest(self) -> None:
-        """Send what waits in outlets, and note what was sent, or the next run would send that again."""
+        """Send pending alerts and record them as sent, or the next run would send them again."""
         if self._last is None or not self._alerting.notifying:
             return
         all_at_once(self._alerting.outlets, NotifyingOutlet.flush)
@@ -100,7 +100,7 @@ class AlertingSink:
     def beside(self, query: Any) -> None:
         """Send pending alerts to people when the query has ended.
 
-        Until then watch the query's topic, if missing messages should fire an alert. See
+        Until then, watch the query's topic if missing messages should fire an alert. See
         `spark_udafs.streaming.run.write`, which calls it.
         """
         query.at_end(self._send_rest)
@@ -116,7 +116,7 @@ class AlertingSink:
     def _begin(self, origin: Origin) -> None:
         topics = self._alerting.topics(origin, 1)
         if not self._config and (topics or self._alerting.stale is not None):
-            self._config = self._stream.kafka_sources[0].settings
+            self._config = self._stream.reading.kafka_sources[0].settings
         if not topics:
             return
         client = admin(self._config)

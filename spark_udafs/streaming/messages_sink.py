@@ -1,4 +1,4 @@
-"""Messages of the windows that a Spark query closes, each micro-batch's exactly once."""
+"""Send messages about the windows that a Spark query closes, once for each micro-batch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .sinks import Batch
 
 
 class MessagesSink:
-    """Sends what a consumer's sink makes of windows, such as `AnswersToKafka`, from a Spark query.
+    """Sends the messages of a consumer's sink, such as `AnswersToKafka`, from a Spark query.
 
-    The messages of a micro-batch go in one transaction, which notes the batch's number: one that is repeated
-    after a crash is not sent again. `config` are settings of librdkafka; unless given, those of the stream.
+    The messages of a micro-batch are sent in one transaction that records the batch's number, so a batch that
+    is repeated after a crash is not sent again. `config` has librdkafka's settings; by default the stream's.
     """
 
     once = True
 
     def __init__(self, stream: Stream, sink: MessageSink, config: Mapping[str, Any] | None = None) -> None:
         self._stream, self._sink = stream, sink
-        self._config = Settings(config or stream.kafka_sources[0].settings)
+        self._config = Settings(config or stream.reading.kafka_sources[0].settings)
         self._sender: AlertSender | None = None
         topic = sink.topic(Origin.of(stream, "", named=True))
         ensure_topic(admin(self._config), topic.name, topic.partitions or 1, topic.config)

@@ -19,9 +19,9 @@ from ..worker_errors import last_error
 
 _LOOK_SECONDS = 0.25
 _BATCH_SECONDS = 60.0
-"""How long a running micro-batch may still take before it is cut off."""
+"""How long a running micro-batch may still take before it is cancelled."""
 _DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAILED", "Checksum error")
-"""What Spark, RocksDB and Hadoop say of state that isn't what was written."""
+"""Messages of Spark, RocksDB and Hadoop about damaged state."""
 
 
 class DamagedState(StreamgaugeError, RuntimeError):
@@ -31,7 +31,7 @@ class DamagedState(StreamgaugeError, RuntimeError):
 class QueryFailed(RunError, StreamingQueryException):
     """A query that has ended with an error, in one line; Spark's own error is its cause (``__cause__``).
 
-    It is a `StreamingQueryException` too, without that one's condition and stack traces.
+    It is also a `StreamingQueryException`, without its condition and stack traces.
     """
 
     def __init__(self, message: str) -> None:
@@ -51,7 +51,7 @@ class Running:
     """
 
     def __init__(self, query: Any, checkpoint: str, begin: Callable[[], Any] | None = None) -> None:
-        """`begin` starts the query again, where Spark didn't wait for its Python process (`slow_starts`)."""
+        """`begin` restarts the query if Spark didn't wait for its Python process (`slow_starts`)."""
         self._query = query
         self._checkpoint = checkpoint
         self._begin = begin
@@ -74,22 +74,22 @@ class Running:
 
     @property
     def isActive(self) -> bool:
-        """Whether the query runs, or was started again."""
+        """Whether the query is running, or was restarted."""
         return bool(self._query.isActive) or self._begun_again()
 
     def exception(self) -> Any:
-        """The error that has ended the query; None while it runs and if it was started again."""
+        """Return the error that ended the query; None while it runs or if it was restarted."""
         return None if self._begun_again() else self._query.exception()
 
     def stop(self) -> None:
-        """Stop it immediately, for good."""
+        """Stop the query immediately, for good."""
         with self._beginning:
             self._begin = None
         self._query.stop()
         self._ended_for_good()
 
     def _begun_again(self) -> bool:
-        """Begin a query again that has failed since a Python process came up too late."""
+        """Restart the query if it failed because a Python process started too late."""
         with self._beginning:
             if self._begin is None or self._query.isActive or not is_slow_start(self._query.exception()):
                 return False
@@ -116,7 +116,7 @@ class Running:
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
             self.end()
-        write_line("streamgauge: the query has ended; it goes on from its checkpoint", sys.stderr)
+        write_line("streamgauge: the query has ended; it resumes from its checkpoint", sys.stderr)
         return True
 
     def _ended(self, seconds: float) -> bool:
@@ -133,12 +133,12 @@ class Running:
                 raise failed(error) from error
             raise DamagedState(
                 f"the state of this query can't be read: files in {self._checkpoint}/state are damaged or "
-                "gone. Nothing was made of them. Put back a copy of the whole checkpoint, or begin with a "
-                "new one: what open windows held is then counted as far as the source is read again"
+                "missing. Nothing was computed from them. Restore a copy of the whole checkpoint, or begin "
+                "with a new one, which counts the rows of open windows that the source still has"
             ) from error
 
     def end(self) -> None:
-        """Stop it between two micro-batches."""
+        """Stop the query between two micro-batches."""
         with self._beginning:
             self._begin = None
         deadline = time.monotonic() + _BATCH_SECONDS
@@ -151,7 +151,7 @@ class Running:
 
 
 def failed(error: StreamingQueryException) -> QueryFailed:
-    """Spark's error of a query in one line, with the notes that it has."""
+    """Return Spark's error of a query in one line, with its notes."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     mine = QueryFailed(last_error(text) or (lines[0] if lines else type(error).__name__))
@@ -162,7 +162,7 @@ def failed(error: StreamingQueryException) -> QueryFailed:
 
 @contextmanager
 def end_signalled() -> Iterator[threading.Event]:
-    """An event that the signals set; only the main thread can handle them."""
+    """Yield an event that the signals set; only the main thread can handle signals."""
     signalled = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield signalled
@@ -177,5 +177,5 @@ def end_signalled() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Whether the signal is not ignored, and its handler is one that Python can put back."""
+    """Whether the signal is not ignored, and Python can restore its handler."""
     return signal.getsignal(number) not in (signal.SIG_IGN, None)

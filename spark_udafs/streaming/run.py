@@ -89,9 +89,9 @@ def on_spark(
     would be read as input, and if state has to be in RocksDB and isn't; and what `source_of` raises.
     """
     if streaming:
-        need_limits(f"the topic {stream.reads()}")
+        need_limits(f"the topic {stream.reading.in_words()}")
     plan = plan_of(stream.complete())
-    if stream.reads_archive:
+    if stream.reading.reads_archive:
         check_over_archive(stream)
         if streaming:
             raise ValueError(
@@ -105,7 +105,7 @@ def on_spark(
     source = source_of(stream, spark, settings)
     reader = spark.readStream if streaming else spark.read
     loading = reader.format(source).options(**given)
-    partials = patiently(f"the stream of {stream.reads()}", loading.load)
+    partials = patiently(f"the stream of {stream.reading.in_words()}", loading.load)
     return labelled(merge_announced(partials, plan), stream.definition())
 
 
@@ -119,22 +119,22 @@ def source_options(
     close_at_end: bool,
     options: Mapping[str, str] | None,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The source's options from the arguments of `on_spark`, and the librdkafka settings among them.
+    """Return the source's options for the arguments of `on_spark`, and the librdkafka settings among them.
 
     Raises `ValueError` for dead letters and late messages that would be read as input.
     """
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
-    topic = EACH if stream.reads_several else stream.kafka_source.topic
+    topic = EACH if stream.reading.reads_several else stream.reading.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     late_messages = f"{topic}.late-messages" if late == "" else late
-    check_apart(stream.kafka_sources, [letters, late_messages])
+    check_apart(stream.reading.kafka_sources, [letters, late_messages])
     given = {
         "startingOffsets": start if isinstance(start, str) else json.dumps(start),
         "idleTimeout": str(int(idle_seconds * 1000)),
         "closeAtEnd": str(close_at_end).lower(),
     }
-    if not stream.reads_several:
+    if not stream.reading.reads_several:
         given["subscribe"] = topic
     if max_per_trigger is not None:
         given["maxOffsetsPerTrigger"] = str(max_per_trigger)
@@ -154,7 +154,7 @@ def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] =
     for a stream of frames, and `WorkerPythonError` for a session whose Python workers would run an
     interpreter without this package.
     """
-    made = bound(stream, {**stream.kafka_sources[0].settings, **settings})
+    made = bound(stream, {**stream.reading.kafka_sources[0].settings, **settings})
     prepare_server([stream])
     check_worker_python(spark)
     spark.dataSource.register(made)
@@ -285,7 +285,7 @@ def mode_of(table: DataFrame) -> Mode:
 
 
 def query_id(spark: SparkSession, checkpoint: str) -> str:
-    """The query's own name, which Spark gave it with its checkpoint."""
+    """Return the query's id, which Spark stores in its checkpoint."""
     (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
     return str(json.loads(metadata[0])["id"])
 
@@ -294,7 +294,7 @@ def account_of(query: Any) -> Account:
     """The account of every message that a query has read since it first began, including restarts.
 
     During a micro-batch, this is the account after the previous one. A query that was restarted and has had
-    nothing to do yet knows only what was committed when its last batch was planned. `write` shows an example:
+    nothing to do yet only knows the account as of the planning of its last batch. `write` shows an example:
 
     >>> from types import SimpleNamespace
     >>> import streamgauge as sg
@@ -309,27 +309,27 @@ def account_of(query: Any) -> Account:
             return Account(**{name: figures[name] for name in ACCOUNT}, truncated=truncated)
     for progress in reversed(progressed):
         for source in progress["sources"]:
-            # Spark describes the source by a class of its own.
+            # Spark describes the source by a class of Spark's.
             with suppress(ValueError):
                 return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
     return Account()
 
 
 def _truncated(source: Any) -> int:
-    """How many messages were read that logs have lost since; 0 of a source that is none of ours."""
+    """Return how many messages were read that logs have lost since; 0 for another package's source."""
     with suppress(ValueError):
         return Offsets.from_json(json.loads(source["endOffset"] or "null")).truncated
     return 0
 
 
 def observed_in(progress: Any) -> dict[str, Any]:
-    """The observed metrics of a micro-batch, by name; nulls if the source had no part in it."""
+    """Return the observed metrics of a micro-batch by name; nulls if the source took no part in it."""
     observed = progress["observedMetrics"].get(OBSERVED)
     return {} if observed is None else _by_name(observed)
 
 
 def _by_name(observed: Row) -> dict[str, Any]:
-    """What was observed; Spark Connect gives a row of values and of the schema that names them."""
+    """Return observed metrics by name; Spark Connect has a row of values with a schema that names them."""
     by_name = observed.asDict()
     if by_name.keys() != {"values", "schema"}:
         return by_name

@@ -52,10 +52,10 @@ def write_together(
     `streams` maps names of your choice to streams, most often branches of one stream. A message is read once,
     and decoded once for all streams that use the same decoder. Each stream has its own account
     (`accounts_of`), event time and late rows, and its windows close by its own watermark, whatever their
-    kind. `sinks` are given by the stream's name, and get its windows like the sinks of `write`; for them the
-    query is ``<id>-<name>``. With ``emit="both"``, sinks with a true attribute ``provisional`` also get all
-    open windows at each micro-batch, in their current state (`SketchTable.is_final` is False), except count
-    windows.
+    kind. `sinks` maps a stream's name to its sinks, which get its windows like the sinks of `write`; for them
+    the query is ``<id>-<name>``. With ``emit="both"``, sinks with a true attribute ``provisional`` also get
+    all open windows at each micro-batch, in their current state (`SketchTable.is_final` is False), except
+    count windows.
 
     All other options are those of `write` and `Stream.on_spark`, and apply to all streams. A checkpoint
     belongs to these streams and their definitions: a changed, additional or missing stream is refused by
@@ -93,13 +93,13 @@ def write_together(
         )
     if emit not in ("close", "both"):
         raise ValueError(f"emit must be 'close' or 'both', got {emit!r}")
-    made = bound_together(streams, {**first.kafka_sources[0].settings, **settings}, emit == "both")
+    made = bound_together(streams, {**first.reading.kafka_sources[0].settings, **settings}, emit == "both")
     plan = TogetherPartials(streams)
     prepare_server(streams.values())
     check_worker_python(spark)
     spark.dataSource.register(made)
     loading = spark.readStream.format(made.name()).options(**given)
-    partials = patiently(f"the streams of {first.reads()}", loading.load)
+    partials = patiently(f"the streams of {first.reading.in_words()}", loading.load)
     tables, known = plan.merged(partials, emit == "both"), dict[str, str]()
 
     def hand_on(frame: DataFrame, number: int) -> None:
@@ -133,7 +133,7 @@ def _check_streams(streams: Any, sinks: Any) -> None:
             )
         if not isinstance(stream, Stream):
             raise TypeError(f"streams: {name!r} is {stream!r}, not a stream")
-        stream.check_on_brokers()
+        stream.reading.check_on_brokers()
     if not isinstance(sinks, Mapping):
         raise TypeError(
             f'sinks must be given by names of streams, as in {{"english": [sink]}}, got {sinks!r}'
@@ -148,7 +148,7 @@ def _check_streams(streams: Any, sinks: Any) -> None:
 def accounts_of(query: Any) -> dict[str, Account]:
     """The account of every message, for each stream of a query of `write_together`, including restarts.
 
-    As `account_of` for the query of one stream.
+    It is like `account_of` for a query of one stream.
 
     >>> from types import SimpleNamespace
     >>> import streamgauge as sg
@@ -175,7 +175,7 @@ def accounts_of(query: Any) -> dict[str, Account]:
 
 
 def _planned(progress: Any) -> dict[str, Offsets]:
-    """Where each stream of a micro-batch ends, as it was planned; none if that isn't known."""
+    """Return where each stream of a micro-batch was planned to end; empty if that isn't known."""
     for source in progress["sources"]:
         with suppress(ValueError):
             return offsets_of(json.loads(source["endOffset"] or "null") or {})
@@ -183,6 +183,6 @@ def _planned(progress: Any) -> dict[str, Offsets]:
 
 
 def _closed_by(spark: SparkSession, checkpoint: str, number: int) -> dict[str, int]:
-    """The watermark of each stream in a micro-batch: its windows that end by then are closed with it."""
+    """Return each stream's watermark in a micro-batch, which closes the stream's windows that end by then."""
     (offsets,) = (offsets_of(entry) for entry in logged(spark, checkpoint, number) if "streams" in entry)
     return {name: one.watermark_us for name, one in offsets.items()}

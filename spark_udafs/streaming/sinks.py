@@ -6,7 +6,6 @@ micro-batch only once.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -15,13 +14,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka import TopicPartition as Partition
 
 from ...operators.consumer.log.messages import LARGEST, split
-from ...operators.kafka.client_config import client_config, producer_config
-from ...operators.kafka.faults import Refused, refused
-from ...operators.kafka.retry import Retry
+from ...operators.kafka.outgoing_message import Outgoing
 from ...operators.kafka.topics import admin, partitions_of
 from ...operators.rendering.names import escaped
 from ...operators.secrets import Settings
@@ -33,9 +28,9 @@ from ...operators.table.stored import schema_in
 from ...operators.table.stored_files import files_below, stored_at, write_whole
 from ...operators.watching.terminal import write_line
 from ...sketches.core.errors import RunError
-from ..kafka.cluster import reporting_consumer
+from ..kafka.batch_positions import PREFIX
+from ..kafka.batch_sender import BatchSender
 
-_SECONDS = 10.0
 _printing = threading.Lock()
 
 
@@ -43,8 +38,8 @@ class Batch(NamedTuple):
     """A micro-batch: the id of the query that the checkpoint belongs to, and the batch's number, from 0.
 
     `again` is true if an earlier run may have delivered it; this can only be a run's first micro-batch.
-    Windows that end by `closed_us` are closed with it, or were before (event time in microseconds; None where
-    no sink asks for it).
+    Windows that end by `closed_us` are closed with it, or were before (event time in microseconds; None if no
+    sink needs it).
     """
 
     query: str
@@ -54,13 +49,12 @@ class Batch(NamedTuple):
 
 
 Sink = Callable[[SketchTable, Batch], None]
-"""A function that takes the windows a micro-batch closed, as a table of sketches.
+"""A function that accepts the windows that a micro-batch closed, as a table of sketches.
 
-One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that are
-emitted again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one
-that closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows
-that fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given
-the query when it has begun.
+A sink may have true attributes. `once`: it stores all windows that it gets, so it can't accept windows that
+are emitted again as they change. `clocked`: it gets each micro-batch, even one that closed no windows, and
+the current event time. `provisional`: it also gets windows that are still open, if the query emits them
+(`write_together`). A method ``beside(query)`` is called with the query when it has begun.
 """
 
 
@@ -101,7 +95,7 @@ class SketchesToParquet:
                     schema_in(there), windows.schema, f"SketchesToParquet: {self._folder} and this query"
                 )
             self._checked = windows.schema
-        # Readers, after a crash as well, see all of a file or nothing.
+        # Readers see a whole file or none, even after a crash.
         write_whole(done, lambda file: write_parquet(windows, file))
 
 
@@ -110,13 +104,13 @@ class SketchesToKafka:
 
     A message contains the windows that one micro-batch closed, for the groups whose keys hash to its
     partition; the headers `query` and `batch` name the micro-batch. Messages are committed in one transaction
-    with the batch's number, which is an offset of the consumer group ``<prefix>-<query>``, so a batch that
-    was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the topic with
+    with the batch's number, so a batch that was sent is not sent again, however long the query was down. The
+    number is an offset of the consumer group ``<prefix>-<query>`` and a message in the compacted topic
+    ``<prefix>.batch-positions``. The transactional id is ``<prefix>-<query>-<topic>``. Read the topic with
     ``isolation.level=read_committed``. Any number of queries may share a sink.
 
     A call waits while brokers are unreachable. It raises `TopicError` if the topic doesn't exist, and
-    `RunError` if Kafka refuses, with the right that is missing, or if a window is too large for a
-    message.
+    `RunError` if Kafka refuses, with the missing permission, or if a window is too large for one message.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -135,73 +129,34 @@ class SketchesToKafka:
         topic: str,
         bootstrap_servers: str,
         config: Mapping[str, Any] | None = None,
-        prefix: str = "streamgauge-sink",
+        prefix: str = PREFIX,
     ) -> None:
         self._topic = topic
         self._config = Settings({**(config or {}), "bootstrap.servers": bootstrap_servers})
         self._prefix = prefix
-        self._senders: dict[str, _Sender] = {}
+        self._senders: dict[str, BatchSender] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_senders": {}}
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Send a batch's windows, or nothing if it was sent before."""
-        waiting = Retry(f"write batch {batch.number} to {self._topic}", lambda: False)
         parts = split(arrow_table(table), partitions_of(admin(self._config), self._topic))
-        messages = [(partition, to_ipc(part)) for partition, part in enumerate(parts) if part.num_rows]
-        if (largest := max(len(value) for _, value in messages)) > LARGEST:
+        headers = [("query", batch.query.encode()), ("batch", str(batch.number).encode())]
+        messages = [
+            Outgoing(self._topic, partition, to_ipc(part), headers)
+            for partition, part in enumerate(parts)
+            if part.num_rows
+        ]
+        if (largest := max(message.size for message in messages)) > LARGEST:
             raise RunError(
                 f"the windows of batch {batch.number} take {largest:,} bytes, more than the {LARGEST:,} of a "
                 f"message; give {self._topic!r} more partitions"
             )
-        while True:
-            try:
-                # A producer that starts ends the transaction that its predecessor left open.
-                if batch.query not in self._senders:
-                    self._senders[batch.query] = _Sender(
-                        self._config, self._topic, f"{self._prefix}-{batch.query}"
-                    )
-                self._senders[batch.query].send(messages, batch)
-                waiting.done()
-                return
-            except KafkaException as error:
-                self._senders.pop(batch.query, None)
-                undelivered = refused(
-                    error.args[0],
-                    f"write batch {batch.number} to {self._topic!r}",
-                    topic=self._topic,
-                    group=f"{self._prefix}-{batch.query}",
-                    right="WRITE",
-                )
-                if isinstance(undelivered, Refused):
-                    raise RunError(f"{undelivered}; the sink's names begin with its prefix") from None
-                waiting.failed(error)
-
-
-class _Sender:
-    """A transactional producer, and the consumer group that remembers what was sent."""
-
-    def __init__(self, config: Mapping[str, Any], topic: str, group: str) -> None:
-        self._topic = topic
-        self._group = reporting_consumer(client_config(config), group)
-        # With the topic in the id, sinks of one query that write to several topics don't fence each other.
-        settings = {**producer_config(config, LARGEST + 4096), "transactional.id": f"{group}-{topic}"}
-        self._producer = Producer(settings, logger=logging.getLogger("streamgauge.kafka"))
-        self._producer.init_transactions(_SECONDS)
-
-    def send(self, messages: list[tuple[int, bytes]], batch: Batch) -> None:
-        """Send a batch, unless it was sent before."""
-        (sent,) = self._group.committed([Partition(self._topic, 0)], timeout=_SECONDS)
-        if sent.offset > batch.number:
-            return
-        headers: dict[str, str | bytes | None] = {"query": batch.query, "batch": str(batch.number)}
-        self._producer.begin_transaction()
-        for partition, value in messages:
-            self._producer.produce(self._topic, value, headers=headers, partition=partition)
-        done = [Partition(self._topic, 0, batch.number + 1)]
-        self._producer.send_offsets_to_transaction(done, self._group.consumer_group_metadata(), _SECONDS)
-        self._producer.commit_transaction(_SECONDS)
+        if batch.query not in self._senders:
+            sender = BatchSender(self._config, self._topic, batch.query, self._prefix)
+            self._senders[batch.query] = sender
+        self._senders[batch.query].send(messages, batch.number)
 
 
 class AnswersToConsole:
@@ -230,7 +185,7 @@ class AnswersToConsole:
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Print a batch's windows."""
-        # How Polars prints is set for the whole process, and each query has a thread of its own.
+        # Polars' print settings apply to the whole process, and each query has its own thread.
         with (
             _printing,
             pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True),

@@ -1,4 +1,4 @@
-"""Watching, beside a running query, whether anything comes to its topic at all."""
+"""Watch a running query's topic for a lack of new messages."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .alert_sender import AlertSender
 log = logging.getLogger("streamgauge.kafka")
 
 _MOST_SECONDS = 5.0
-"""How long it waits between two looks, at most."""
+"""The longest wait between two checks."""
 
 
 class StaleWatch(threading.Thread):
     """Fires an alert when no message has come to an active query's topic for as long as `alerting` says.
 
-    A query has no micro-batch while nothing comes, so this requests the ends of the topic's partitions, by
-    the wall clock. Whether the alert is active, and how many fired, is in `file`, which belongs to the query.
+    A query runs no micro-batch while nothing arrives, so this polls the ends of the topic's partitions, by
+    the wall clock. `file`, which belongs to the query, stores whether the alert is active and how many fired.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class StaleWatch(threading.Thread):
         self._alerting, self._file, self._query = alerting, file, query
         self._feed = StaleFeed(alerting.stale, alerting.app)
         self._n_alerts = 0
-        # It fires a quarter of that time too late at most.
+        # The alert fires at most a quarter of that time too late.
         self._pause = min(_MOST_SECONDS, microseconds(alerting.stale) / 4e6)
-        self._options = KafkaOptions.parse({}, stream, stream.kafka_sources[0].settings)
+        self._options = KafkaOptions.parse({}, stream, stream.reading.kafka_sources[0].settings)
         self._sender = AlertSender(config, file.stem, lambda: not query.isActive)
 
     def run(self) -> None:
@@ -59,7 +59,7 @@ class StaleWatch(threading.Thread):
                 self._look(sum(cluster.ends(cluster.partitions()).values()))
                 time.sleep(self._pause)
         except (KafkaException, LookupError, OSError) as error:
-            # What is wrong with the topic the query finds out, too.
+            # The query reports problems with the topic itself.
             if self._query.isActive:
                 log.error("alerts about missing messages are off from now on: %s", error)
         except Stopped:
@@ -78,7 +78,7 @@ class StaleWatch(threading.Thread):
 
 
 def keep(file: Path, kept: Mapping[str, Any]) -> None:
-    """Write a file whole, or leave it as it was."""
+    """Write a file atomically: entirely, or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(file) as unfinished:
         unfinished.write_text(json.dumps(kept), encoding="utf-8")

@@ -91,6 +91,20 @@ def test_what_fetches_the_jars_finds_the_package_before_it_is_installed(tmp_path
     assert Path(ran.stdout.strip()).is_relative_to(tmp_path)
 
 
+def test_java_is_installed_only_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = programs(tmp_path, python=0)
+    for install, arguments in (("", ""), ("no", ""), ("yes", " --install")):
+        monkeypatch.setenv("INSTALL", install)
+        set_up.need_java(python, {})
+        assert calls(tmp_path)[-1] == f"python -m streamgauge.operators.java{arguments}"
+    monkeypatch.delenv("INSTALL")
+    with pytest.raises(SystemExit, match="1"):
+        set_up.need_java(programs(tmp_path, python=1), {})
+    assert "INSTALL=yes" in capsys.readouterr().err
+
+
 def test_modules_are_compiled_where_processes_do_not_keep_bytecode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,28 @@ CASES = [
         tables=SIGNUPS,
     ),
     Case(
+        "a row is joined with the version of the table that was valid at its time",
+        {
+            "visits": [visit(0, "a"), visit(19, "a"), visit(20, "a"), visit(5, "b"), visit(30, "b")],
+            "people": [("a", "Turku", DAY), ("b", "Oulu", DAY + 10_000), ("a", "Pori", DAY + 20_000)],
+        },
+        "SELECT town, COUNT(*) AS n FROM visits v LEFT JOIN people FOR SYSTEM_TIME AS OF v.at AS p ON v.who ="
+        " p.who WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY town EMIT FINAL",
+        [("Turku", 2), ("Pori", 1), ("Oulu", 1), (None, 1)],
+        tables="CREATE TABLE people (who VARCHAR PRIMARY KEY, town VARCHAR, at BIGINT)",
+        spark=True,
+    ),
+    Case(
+        "rows of two streams are one stream, each with its own event time",
+        {"visits": [visit(0, "a"), visit(70, "b")], "asks": [(DAY + 1_000, 1, "a"), (DAY + 80_000, 2, "c")]},
+        "WITH both AS (SELECT who FROM visits UNION ALL SELECT x FROM asks) SELECT window_start, who,"
+        " COUNT(*) AS n FROM both WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY who EMIT FINAL",
+        [(clock(0), "a", 2), (clock(60), "b", 1), (clock(60), "c", 1)],
+        streams="CREATE STREAM visits (at BIGINT, who VARCHAR, page VARCHAR, n INT, tags ARRAY<VARCHAR>);"
+        + PAIRS[0],
+        spark=True,
+    ),
+    Case(
         "rows of two streams are a pair within a span, whichever comes first",
         {
             "asks": [(DAY, 1, "q1"), (DAY + 20_000, 2, "q2"), (DAY + 60_000, 3, "q3")],
@@ -282,7 +304,7 @@ def script(case: Case, suffix: str) -> str:
     statements = []
     for create in [*case.streams.split(";"), *([case.tables] if case.tables else [])]:
         words = create.split()
-        time = ", TIMESTAMP='at'" if words[1] == "STREAM" else ""
+        time = ", TIMESTAMP='at'" if words[1] == "STREAM" or "at BIGINT" in create else ""
         if "at VARCHAR" in create:
             time += ", TIMESTAMP_FORMAT='dd.MM.yyyy HH:mm:ss'"
         name = f"{words[2]}_{suffix}"

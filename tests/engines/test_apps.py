@@ -49,6 +49,7 @@ def outcomes(kafka: Any, spark: Any) -> dict[str, Any]:
     return {name: one.result() for name, one in running.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_engines_report_the_same_events(name: str, outcomes: dict[str, Any]) -> None:
     by_consumer, by_spark = outcomes[name]
@@ -57,6 +58,7 @@ def test_both_engines_report_the_same_events(name: str, outcomes: dict[str, Any]
     assert one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_engines_count_the_same(name: str, outcomes: dict[str, Any]) -> None:
     by_consumer, by_spark = outcomes[name]

@@ -66,6 +66,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_streams_count_as_written_down_over_connect(

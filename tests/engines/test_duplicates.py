@@ -76,6 +76,7 @@ def test_the_consumers_parts_count_as_written_down(kind: str) -> None:
     assert account.filtered > 40
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", CASES)

@@ -121,6 +121,7 @@ def total(case: IdleCase) -> int:
     return sum(map(len, case.first + case.later))
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_the_consumer_closes_windows_beside_silence(kafka: Any, topics: list[str]) -> None:
     streams = [stream_of(c, source_of(topic, kafka.bootstrap_servers)) for c, topic in zip(CASES, topics)]
@@ -151,6 +152,7 @@ def all_go_on(queries: list[Any]) -> bool:
     return all(query.isActive for query in queries)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_spark_closes_windows_beside_silence(

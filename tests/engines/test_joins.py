@@ -148,6 +148,7 @@ def test_the_consumer_joins_as_written_down(how: str, kafka: Any, topics: dict[s
     assert summary.account == account
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize(("how", "most"), [("inner", 0), ("left", 0), ("outer", 400)])
@@ -169,6 +170,7 @@ def test_spark_joins_as_written_down(
     assert account_of(running) == account
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["session", "sliding"])

@@ -58,6 +58,7 @@ MESSAGES: dict[str, tuple[int | None, bytes | None, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine", [run_locally, pytest.param(run_on_spark, marks=pytest.mark.spark)], ids=["local", "spark"]
 )

@@ -129,6 +129,7 @@ def stream_of(kind: str, topic: str, servers: str = "localhost:9092") -> Stream:
     return windowed(kind, rows.group_by("key")).agg(n=count())
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["tumbling", "readings", "late"])

@@ -23,6 +23,7 @@ from .test_windows import send
 SCHEMA = {"us": pl.Int64, "key": pl.String, "value": pl.Float64}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize(("devices", "seed"), [(12, 3), pytest.param(1_000, 4, marks=pytest.mark.soak)])

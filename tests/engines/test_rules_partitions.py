@@ -70,6 +70,7 @@ def by_consumer(stream: Stream, alerting: rules.Alerting, to: Collected, partiti
     return said(to)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("which", RULES)
 def test_several_partitions_of_the_table_give_the_alerts_of_one(which: str, topic: Stream) -> None:

@@ -92,6 +92,7 @@ def results(
     }
 
 
+@pytest.mark.slow
 def test_all_messages_end_in_the_same_places(results: dict[str, Any]) -> None:
     account = results["exact"].account
     assert results["local"][1] == results["spark"][1] == account

@@ -104,6 +104,7 @@ def account(kind: str) -> Account:
     return Account(read, own.counted, read - own.read - 1, own.late, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_streams_of_all_kinds_of_windows_share_one_reading_though_a_sink_fails(
@@ -144,6 +145,7 @@ class Filling(list[dict[int, int]]):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize("emit", ["both", "close"])
@@ -225,6 +227,7 @@ def test_options_that_fit_no_stream_are_refused(spark: Any, tmp_path: Path) -> N
     assert "40 are too many to run together" in error(many, {})
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_other_streams_are_refused_by_name(spark: Any, kafka: Any, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from streamgauge.spark_udafs.kafka.shared_source import RoundCluster, TogetherRe
 from streamgauge.spark_udafs.merge.partials import ACCOUNT
 from streamgauge.spark_udafs.merge.shared_state import TogetherMerge, TogetherPartials
 
+from ..cases import seeds
 from .test_together import KINDS, account, stream_of, topic, wanted
 from .test_windows import counted_in
 
@@ -102,7 +103,12 @@ class Planned:
         return (row.asDict() for row in list(self.merge.handleInputRows(key, iter(rows), None)))
 
 
-def _check(kafka: Any, topic: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.parametrize("seed", seeds(1, 60))
+def test_cuts_restarts_and_lost_reports_change_nothing(
+    seed: int, kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = Random(seed)
     reports = RoundCluster.together_reports
     # Reports are lost until all is read, and a little longer.
@@ -127,18 +133,3 @@ def _check(kafka: Any, topic: str, seed: int, monkeypatch: pytest.MonkeyPatch) -
         closed = [query.plan.table_of(kind, table, final=True) for table in query.closed.values()]
         assert counted_in(pa.concat_tables(closed), kind) == wanted(kind), (kind, seed)
         assert query.account(kind) == account(kind), (kind, seed)
-
-
-@pytest.mark.kafka
-@pytest.mark.parametrize("seed", range(2))
-def test_cuts_restarts_and_lost_reports_change_nothing(
-    seed: int, kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _check(kafka, topic, seed, monkeypatch)
-
-
-@pytest.mark.soak
-@pytest.mark.kafka
-@pytest.mark.parametrize("seed", range(2, 60))
-def test_many_cuts(seed: int, kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _check(kafka, topic, seed, monkeypatch)

@@ -63,6 +63,7 @@ def test_the_consumers_parts_count_as_written_down() -> None:
     assert tester.account == ACCOUNT
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_both_engines_take_up_a_topic_that_appears(spark: Any, kafka: Any, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def by_spark(stream: Stream, spark: Any, folder: Path) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+@pytest.mark.slow
 def test_quantiles_of_a_weighted_stream(kafka: Any, spark: Any, tmp_path: Path) -> None:
     topic = "weighted"
     kafka.create_topic(topic, 2)

@@ -55,6 +55,7 @@ class Shape:
     idle_seconds: float = 3_600.0
     session_ms: int = 2_000
     transaction_ms: int = 4_000
+    by_brokers: bool = False
 
     @classmethod
     def drawn(cls, kind: str, seed: int) -> Shape:
@@ -73,6 +74,8 @@ class Shape:
             ahead=int(not silent and by.random() < 0.5),
             idle_seconds=1.0 if silent else 3_600.0,
             transaction_ms=by.choice([4_000, 4_000, 30_000]),
+            # Streams that are joined need partitions assigned alike, which brokers don't promise.
+            by_brokers=by.random() < 0.3 and kind != JOINED,
         )
 
 
@@ -80,12 +83,14 @@ class Shape:
 class Episode:
     """One group, its members, its topic or topics.
 
-    `injected` counts the faults by name, `checked` what was found right.
+    `injected` counts the faults by name, `checked` what was found right. Members are of the `release` in that
+    folder (`Group`).
     """
 
     kafka: ProxiedKafka
     folder: Path
     shape: Shape
+    release: Path | None = None
     injected: Counter[str] = field(default_factory=Counter)
     checked: Counter[str] = field(default_factory=Counter)
 
@@ -94,9 +99,9 @@ class Episode:
         self.random = random.Random(shape.seed)
         topics = [name, f"{name}-too"] if shape.joined else [name]
         self.posts = Posts(self.kafka, topics, shape.partitions, shape.seed, shape.idle, shape.ahead)
+        classic = {"session.timeout.ms": shape.session_ms, "heartbeat.interval.ms": 300}
         self.config = {
-            "session.timeout.ms": shape.session_ms,
-            "heartbeat.interval.ms": 300,
+            **({"group.protocol": "consumer"} if shape.by_brokers else classic),
             "transaction.timeout.ms": shape.transaction_ms,
             "topic.metadata.refresh.interval.ms": 1_000,
         }
@@ -116,12 +121,15 @@ class Episode:
             "asked": {name: asdict(requested) for name, requested in self.streams.items()},
         }
         self.group = Group(self.folder / name, task)
+        self.group.release = self.release
 
     def __enter__(self) -> Episode:
         if self.shape.idle:
             self.injected["an idle partition"] += 1
         if self.shape.ahead:
             self.injected["a partition whose clock is a day ahead"] += 1
+        if self.shape.by_brokers:
+            self.injected["partitions assigned by the brokers (KIP-848)"] += 1
         self.gather(2)
         self.wait_until_read()
         return self

@@ -34,20 +34,21 @@ class MemberFailed(AssertionError):
 class Member:
     """One process of `member.py`."""
 
-    def __init__(self, name: Path, task: Mapping[str, Any]) -> None:
+    def __init__(self, name: Path, task: Mapping[str, Any], release: Path | None = None) -> None:
         self.log = name.with_suffix(".log")
         self.windows: dict[str, list[pa.Table]] = defaultdict(list)
         self.states: list[dict[str, Any]] = []
         self.reached = ""
         self.armed = dict(task["armed"])
         self.failed = ""
+        path = [] if release is None else [str(release)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _MODULE],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([*path, *filter(None, sys.path)])},
             )
         self.send(**task)
         self._reading = threading.Thread(target=self._read, daemon=True)
@@ -127,8 +128,11 @@ class Member:
 class Group:
     """The members of one group, those that are gone included.
 
-    `task` is what each is to run; `folder` takes their logs.
+    `task` is what each is to run; `folder` takes their logs. Members that join are of the `release` whose
+    package lies in that folder, by default of this one.
     """
+
+    release: Path | None = None
 
     def __init__(self, folder: Path, task: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -144,7 +148,7 @@ class Group:
     def join(self, armed: Mapping[str, str] = {}, disk_full: bool = False) -> Member:
         """Start one more."""
         name = self.folder / f"member-{len(self.members)}"
-        member = Member(name, {**self.task, "armed": dict(armed), "disk_full": disk_full})
+        member = Member(name, {**self.task, "armed": dict(armed), "disk_full": disk_full}, self.release)
         self.members.append(member)
         return member
 

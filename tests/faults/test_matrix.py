@@ -1,8 +1,8 @@
-"""Some of the faults for each delivery, side by side on one broker; `test_soak.py` has all of them."""
+"""Some of the faults for each delivery, side by side on a broker; `test_soak.py` has all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +29,14 @@ EVERYWHERE = ["poison messages of every kind", "connections reset"]
 BROKER = "kill -9 of the broker"
 
 
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[ProxiedKafka]:
+    """A broker to be killed: one with the topics of many tests would need minutes to recover all logs."""
+    with ProxiedKafka(data=tmp_path / "kafka") as broker:
+        yield broker
+
+
+@pytest.mark.slow
 def test_no_fault_makes_a_count_wrong(kafka: ProxiedKafka, tmp_path: Path, record_property: Any) -> None:
     faults = matrix()
     shapes = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,8 @@ def decayed_quantiles(sketch: Any, values: list[Any]) -> float:
 
 def frequencies(sketch: Any, values: list[Any], max_size: int | None = None) -> float:
     """Of one `max_size`, or merged from sketches whose smallest is `max_size`."""
-    counts = Counter(values)
+    nan = float("nan")
+    counts = Counter(nan if value != value else value for value in values)  # one item, as the object is one
     if sketch.weight != len(values):
         return BROKEN
     for value, count in counts.items():
@@ -152,7 +154,7 @@ def frequencies(sketch: Any, values: list[Any], max_size: int | None = None) -> 
         if not lower <= count <= upper:
             return BROKEN
     promised = 3.5 / (max_size or sketch.max_size) * len(values)
-    top = {item.item for item in sketch.top(len(counts))}
+    top = {nan if item.item != item.item else item.item for item in sketch.top(len(counts))}
     if any(count > promised and value not in top for value, count in counts.items()):
         return BROKEN
     return excess(sketch.error, promised)
@@ -172,15 +174,21 @@ def point_counts(sketch: Any, values: list[Any]) -> float:
     return excess(float(np.quantile(errors, sketch.confidence)), sketch.eps * len(values))
 
 
+@cache
+def _strangers(kind: str) -> pa.Array:
+    """Values of a type that no stream has."""
+    if kind == "str":
+        return pa.array([f"not there {i}" for i in range(20_000)])
+    return pa.array(np.arange(20_000) + 0.123 if kind == "float" else np.arange(20_000) * 7 + 3_000_000_017)
+
+
 def membership(sketch: Any, values: list[Any]) -> float:
     if not values:
         return 0.0
     unsigned = isinstance(values[0], int) and max(values) >= 2**63
     if not sketch.contains(pa.array(values, pa.uint64() if unsigned else None)).all():
         return BROKEN
-    strangers = {"str": [f"not there {i}" for i in range(20_000)], "float": np.arange(20_000) + 0.123}
-    default = np.arange(20_000) * 7 + 3_000_000_017
-    result = sketch.contains(strangers.get(type(values[0]).__name__, default)).mean()
+    result = sketch.contains(_strangers(type(values[0]).__name__)).mean()
     chance = 3 * math.sqrt(0.01 / 20_000)
     return excess(float(result) - chance, 0.01)
 

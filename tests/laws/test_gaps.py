@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators.families import FAMILIES as REGISTRY
-from streamgauge.sketches.core.gaps import gaps_alone
+from streamgauge.sketches.core.columns.gaps import gaps_alone
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.sketches.hll import HLL

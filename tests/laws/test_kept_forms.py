@@ -57,7 +57,7 @@ def record(message: dict[str, Any]) -> Record:
 
 
 def merger(files: Any, folder: Path) -> None:
-    """Windows go on with what the snapshot knows, and no row is lost or counted twice."""
+    """Windows continue with what the snapshot knows, and no row is lost or counted twice."""
     snapshot = Snapshot.of(record(files["snapshot"]))
     merging = Merger(described_stream(snapshot.definition), INPUTS)
     merging.restore(snapshot.next_offset, snapshot.state)
@@ -153,7 +153,7 @@ def newer(what: str) -> Any:
 
 @pytest.mark.parametrize("what", NEWEST)
 def test_a_newer_form_is_refused_and_left_as_it_is(what: str, tmp_path: Path) -> None:
-    said = rf"was written by a newer version of streamgauge \(form {NEWEST[what] + 1}; "
+    said = rf"was written by a newer version of streamgauge \(format version {NEWEST[what] + 1}; "
     with pytest.raises(WrittenByNewer, match=said):
         READ[what](newer(what), tmp_path)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from streamgauge.sketches.core.jit import kernel
-from streamgauge.sketches.core.kernel_cache import KernelCache
+from streamgauge.sketches.core.compilation.jit import kernel
+from streamgauge.sketches.core.compilation.kernel_cache import KernelCache
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(

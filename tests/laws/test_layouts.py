@@ -16,7 +16,7 @@ from streamgauge.operators.families import FAMILIES as REGISTRY
 from streamgauge.sampling.core.bottom_k import BottomK
 from streamgauge.sampling.core.items import as_rows
 from streamgauge.sampling.reservoir import Reservoir
-from streamgauge.sketches.core.columns import as_values
+from streamgauge.sketches.core.columns.columns import as_values
 from streamgauge.sketches.hll import HLL
 
 from .families import FAMILIES, Family

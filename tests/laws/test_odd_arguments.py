@@ -321,6 +321,7 @@ def hitters() -> Subject:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_an_argument_means_what_it_does_in_python_or_is_refused_in_our_words(family: Family) -> None:
     wrong, tried = [], 0

@@ -34,8 +34,8 @@ FOLDER = '''
 """How many values there were, each counted several times."""
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import countable
-from ..core.columns import as_values
+from ..core.columns.column_kinds import countable
+from ..core.columns.columns import as_values
 from ..core.one_by_one import OneByOne, Staged
 from ..core.protocol import SketchError
 

@@ -107,6 +107,7 @@ def test_a_refused_update_changes_nothing(family: Family, kind: str, size: int) 
     assert hold(family, kind, size, updates(family, kind, groups=False)) >= len(NAMES)
 
 
+@pytest.mark.slow
 @each_family(("family", "kind", "size"), sized(SIZES), ids=str)
 def test_a_refused_merge_changes_nothing(family: Family, kind: str, size: int) -> None:
     assert hold(family, kind, size, merges(family, kind)) >= len(FAMILIES)
@@ -125,6 +126,7 @@ def test_a_refused_update_of_groups_changes_nothing(family: Family, kind: str, s
     assert hold_groups(family, kind, size, updates(family, kind, groups=True)) >= len(NAMES)
 
 
+@pytest.mark.slow
 @each_family(("family", "kind", "size"), sized((0, 30)), ids=str)
 def test_a_refused_merge_into_groups_changes_nothing(family: Family, kind: str, size: int) -> None:
     assert hold_groups(family, kind, size, groups_merges(family, kind)) > 8

@@ -85,6 +85,7 @@ def test_times_of_exact_aggregates_are_one_a_row(name: str) -> None:
     assert groups[0] in ("a", "b")
 
 
+@pytest.mark.slow
 def test_numpys_numbers_make_the_same_sketch() -> None:
     """Down to what pickles, copies and images of it say, in every type that holds the number."""
     wrong, tried = [], 0

@@ -30,6 +30,7 @@ def hammer(*arguments: str, timeout: float) -> None:
     assert done.returncode == 0 and done.stdout.endswith("done\n"), output
 
 
+@pytest.mark.slow
 def test_threads_share_sketches_and_groups_of_every_family() -> None:
     hammer("4", timeout=900)
 

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 import polars as pl
+import pytest
 
 from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
@@ -38,6 +39,7 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @each("name", FAMILIES)
 def test_no_value_ends_a_stream(name: str) -> None:
     tried = 0

@@ -225,6 +225,7 @@ def test_a_clock_that_is_ahead_closes_no_window_of_a_silent_partition() -> None:
     assert tester.account == Account(read=179, counted=179)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("years_ago", [0, 12])
 @pytest.mark.parametrize("at", [0, 1, 30])
 def test_one_wrong_clock_condemns_none_of_the_rows_that_follow(at: int, years_ago: int) -> None:

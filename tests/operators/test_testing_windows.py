@@ -86,7 +86,7 @@ def test_sessions_close_after_their_gap_and_a_longer_one_replaces_them() -> None
     assert tester.advance(24).windows().height == 0
     closed = tester.advance(2).tables()
     assert closed.is_final is False and closed.column("n").to_pylist() == [2, 1]
-    # One of them goes on with rows of the pause; both are final then.
+    # One of them continues with rows of the pause; both are final then.
     tester.feed([at(34), at(80)])
     final = tester.tables()
     assert final.is_final and final.column("n").to_pylist() == [3, 1]

@@ -54,7 +54,7 @@ def test_another_question_and_other_words_of_another_polars_go_on(caplog: pytest
 def test_a_checkpoint_of_an_unknown_form_is_refused_by_name() -> None:
     before = pack({"source": {"value": "json"}, "steps": [], "aggregates": {}})
     with pytest.raises(
-        DefinitionChanged, match="written down in form None, by another version of streamgauge"
+        DefinitionChanged, match="written in format version None, by another version of streamgauge"
     ):
         check_same(before, pack({"version": 1, "steps": [], "aggregates": {}}))
 
@@ -121,6 +121,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "more",

@@ -61,6 +61,7 @@ def check(answers: pl.DataFrame) -> None:
         assert row["users"]["estimate"] == len(tags) and Counter(row["kept"]["values"]) == tags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 def test_each_user_has_their_own_values(spark: Any, plan: str) -> None:
     rows = spark.createDataFrame(POSTS, "user string, tags array<string>, stars array<bigint>, shown boolean")

@@ -15,7 +15,7 @@ def test_versions_that_are_too_old_are_refused_by_name(
     installed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requires_pyspark, "version", lambda name: installed)
-    with pytest.raises(SparkTooOldError, match=f"PySpark 4.1 .*, 4.2 and 4.3, and this is {installed}: pip"):
+    with pytest.raises(SparkTooOldError, match=f"PySpark 4.1 .*, 4.2 and 4.3; {installed} is"):
         need_pyspark()
 
 

@@ -74,6 +74,7 @@ class LateReader(SimpleDataSourceStreamReader):
         return self.read(start)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_stream_whose_source_came_up_too_late_counts_all_once(
     spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -99,6 +99,7 @@ WRONG_SQL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_errors_of_sql_functions_have_one_line(spark: Any) -> None:
     register(spark)
@@ -124,6 +125,7 @@ def test_errors_of_sources_have_one_line(spark: Any) -> None:
         assert len(text.splitlines()) == 1 and reported in text, f"{more}: {text}"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_errors_of_queries_have_one_line(spark: Any, tmp_path: Path) -> None:
     rows = spark.range(5).selectExpr("id", "timestamp_seconds(id) AS at")

@@ -1,14 +1,15 @@
-"""Messages that are sent by POST: answered when they are delivered, with 503 while there is no room.
+"""Messages sent by POST: the response comes after their delivery, or is 503 while there is no room.
 
     curl --data-binary @lines.txt localhost:8090
     curl -H 'Content-Type: application/json' -d '[{"user": 1}, {"user": 2}]' localhost:8090
 
-A client that gets no answer, or 503, sends again: so a message may come twice, and none is lost.
+A client that gets no response, or 503, must send again: so a message may arrive twice, and none is lost.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hmac
 import json
 import threading
@@ -35,7 +36,7 @@ from ..inbox import CAPACITY, Arrival, Inbox
 from .lines import split_lines
 
 ENCODINGS = ("identity", "gzip", "deflate", "zstd")
-"""How bodies may be packed."""
+"""The supported compressions of bodies."""
 
 _START_SECONDS = 10.0
 _PATIENCE = Patience(body_seconds=300.0)  # 64 MiB over a line of 2 Mbit/s
@@ -45,14 +46,14 @@ _AGAIN = {"Retry-After": "1"}
 
 @dataclass(frozen=True, kw_only=True)
 class Http:
-    """A server on `host` and `port` (0: a free one) that takes bodies of lines, of JSON, or Flume's events.
+    """A server on `host` and `port` (0: a free one) that accepts bodies of lines, JSON, or Flume events.
 
-    With ``format="auto"``, a body whose Content-Type says JSON is a message, or, if it is an array, one for
-    each element, byte for byte as it was sent; any other is lines. Flume's is an array of objects with
-    `headers` and a `body`, which is the message. Bodies packed by gzip, deflate or zstd are unpacked, up to
-    `max_body` bytes. An address other than this machine's own needs a `token`, which clients send as
-    ``Authorization: Bearer TOKEN``; without one, what a browser sends for a page of another host is refused.
-    At most `capacity` messages wait; a client waits `seconds` at most.
+    With ``format="auto"``, a body with the Content-Type of JSON is one message, or one for each element of an
+    array, byte for byte as sent; any other body is lines. Flume's format is an array of objects with
+    `headers` and a `body`, which is the message. Bodies compressed by gzip, deflate or zstd are decompressed,
+    up to `max_body` bytes. An address other than this machine's own needs a `token`, which clients send as
+    ``Authorization: Bearer TOKEN``; without one, a browser's requests for pages of other hosts are refused.
+    At most `capacity` messages wait; a client waits at most `seconds`.
     """
 
     port: int = 8090
@@ -75,7 +76,7 @@ class Http:
 
 
 class HttpSource:
-    """A `Source` of what is posted; `port` is where it listens. Raises `IngestError` if it can't."""
+    """A `Source` of posted messages, listening on `port`. Raises `IngestError` if it can't."""
 
     waited_for, finite = True, False
 
@@ -129,7 +130,7 @@ class HttpSource:
     def _serve(self) -> None:
         try:
             asyncio.run(self._server.serve())
-        except (SystemExit, OSError) as error:  # how uvicorn says that the port is taken
+        except (SystemExit, OSError) as error:  # uvicorn's way to report that the port is in use
             self._failure = error
 
     async def _post(self, request: Request) -> Response:
@@ -159,7 +160,7 @@ class HttpSource:
         return await self._deliver(values) if values else JSONResponse({"messages": 0})
 
     def _refusal(self, request: Request) -> Response | None:
-        """Why a request is not taken: no token, or one that a page of another host has a browser send."""
+        """Return why a request is refused: no token, or a browser sent it for another host's page."""
         if self._settings.token:
             if _authorized(request, self._settings.token):
                 return None
@@ -212,7 +213,7 @@ class HttpSource:
 
 
 def messages_of(body: bytes, kind: str) -> list[bytes]:
-    r"""The messages of a body. Raises `ValueError` for one that isn't of its kind.
+    r"""Return the messages of a body. Raises `ValueError` if it isn't of its kind.
 
     >>> messages_of(b"one\r\ntwo", "lines"), messages_of(b'[{"a": 1e400}, "b"]', "json")
     ([b'one', b'two'], [b'{"a": 1e400}', b'"b"'])
@@ -224,26 +225,30 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
         starts, lengths = split_lines(block)
         return Batch(block, starts, lengths).values()
     try:
-        if kind == "json" and body.lstrip()[:1] == b"[":
-            return _elements(body)
-        given = json.loads(body)
+        # Python's parser would also accept UTF-16, from which elements can't be sliced.
+        text = body.removeprefix(codecs.BOM_UTF8).strip(b" \t\r\n")
+        if text[:1] == b"[" and kind == "json":
+            return _elements(text)
+        given = _JSON.decode(text.decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the body must be JSON: {error}") from None
-    if kind == "flume":
-        if not isinstance(given, list) or not all(isinstance(one, dict) and "body" in one for one in given):
-            raise ValueError('the body must be an array of events, as in [{"headers": {}, "body": "…"}]')
-        return [str(one["body"]).encode(errors="surrogatepass") for one in given]
-    return [body.strip()]
+    if kind != "flume":
+        return [text]
+    events = given if isinstance(given, list) else [None]
+    bodies = [event.get("body") if isinstance(event, dict) else None for event in events]
+    if not all(isinstance(one, str) for one in bodies):
+        raise ValueError('the body must be an array of events with texts: [{"headers": {}, "body": "…"}]')
+    return [str(one).encode(errors="surrogatepass") for one in bodies]
 
 
 def _elements(body: bytes) -> list[bytes]:
-    """The elements of an array, each as it was sent."""
+    """Return the elements of an array, each as it was sent."""
     try:
         return [bytes(element) for element in msgspec.json.decode(body, type=list[msgspec.Raw])]
     except msgspec.DecodeError:
-        # JSON allows one half of a surrogate pair, which msgspec doesn't: Python's reader decides.
-        json.loads(body, parse_constant=_refuse)
-    text, decoder, elements = body.decode(), json.JSONDecoder(), list[bytes]()
+        # JSON allows unpaired surrogates, which msgspec doesn't: Python's parser decides.
+        _JSON.decode(body.decode())
+    text, decoder, elements = body.decode(), _JSON, list[bytes]()
     at = _next_element(text, text.index("[") + 1)
     while text[at] != "]":
         _, end = decoder.raw_decode(text, at)
@@ -262,10 +267,14 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
-    """A body as it was before it was packed; None if it has more than `most` bytes.
+_JSON = json.JSONDecoder(parse_constant=_refuse, parse_int=float)
+"""Validates JSON; integers may have any number of digits."""
 
-    Raises `ValueError` for bytes that the encoding doesn't give.
+
+def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
+    """Decompress a body; None if it has more than `most` bytes.
+
+    Raises `ValueError` for bytes that aren't of this encoding.
 
     >>> import gzip
     >>> unpack(gzip.compress(b"one"), "gzip", 10), unpack(gzip.compress(bytes(99)), "gzip", 10)
@@ -275,12 +284,14 @@ def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
         return body
     try:
         if encoding == "deflate":
-            # The standard means zlib's frame, and some clients send what is inside it.
+            # The standard requires zlib's frame, but some clients send raw deflate.
             window = zlib.MAX_WBITS if body[:1] and body[0] & 0x0F == 8 else -zlib.MAX_WBITS
             stream = zlib.decompressobj(window)
             whole = stream.decompress(body, most + 1)
             if len(whole) <= most and not stream.eof:
                 raise ValueError("it ends in the middle")
+            if stream.unused_data:
+                raise ValueError(f"{len(stream.unused_data)} bytes follow its end")
         else:
             with pa.CompressedInputStream(
                 pa.BufferReader(body), "zstd" if encoding == "zstd" else "gzip"

@@ -1,4 +1,4 @@
-"""An MQTT broker's messages: those of QoS 1 and 2 are acknowledged when they are delivered."""
+"""An MQTT broker's messages; messages of QoS 1 and 2 are acknowledged after delivery."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from ..batch import Batch, IngestError, Positions
 from ..component import Place
@@ -20,18 +21,20 @@ from ..inbox import CAPACITY, FULL, Arrival, Inbox
 log = logging.getLogger("streamgauge.ingest")
 
 _CONNECT_SECONDS = 15.0
+_TAKEN_OVER = 0x8E
 _FOR_GOOD = 0xFFFFFFFF
-"""A session that the broker keeps until the agent is back."""
+"""The expiry interval of a session that the broker stores until the agent is back."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mqtt:
     """The messages of `topics`, which may have MQTT's wildcards, from the broker at `host` and `port`.
 
-    A message's key in Kafka is its topic. The broker keeps the session under `client_id`, the agent's and the
-    source's names by default, so messages of QoS 1 and 2 that come while the agent is unreachable come
-    later. Those that an agent has not acknowledged are sent again. `version` is 5, or 4 for MQTT 3.1.1; `tls`
-    connects by TLS.
+    A message's key in Kafka is its topic. The broker stores the session under `client_id`, by default the
+    agent's and the source's names, so messages of QoS 1 and 2 that come while the agent is down are delivered
+    later. Messages that an agent has not acknowledged are sent again. With `qos` 2 it subscribes with QoS 1,
+    because a client that is killed after the first half of QoS 2's handshake would have lost the message.
+    `version` is 5, or 4 for MQTT 3.1.1; `tls` connects by TLS.
     """
 
     topics: Sequence[str]
@@ -69,7 +72,10 @@ class MqttSource:
         self.inbox = Inbox(settings.capacity)
         self._ready = threading.Event()
         self._refusal: str | None = None
-        name = settings.client_id or f"streamgauge-{place.agent}-{place.source}"
+        self._failure: str | None = None
+        # The number of sessions that the broker has lost. Message numbers are only valid within one session.
+        self._lost_sessions = 0
+        name = self._name = settings.client_id or f"streamgauge-{place.agent}-{place.source}"
         self._client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             name,
@@ -94,7 +100,7 @@ class MqttSource:
         if settings.version == 5:
             properties = Properties(PacketTypes.CONNECT)
             properties.SessionExpiryInterval = _FOR_GOOD
-            # No more come unacknowledged than there is room for.
+            # The broker sends no more unacknowledged messages than there is room for.
             properties.ReceiveMaximum = min(max(settings.capacity, 1), 65_535)
             options = {"clean_start": False, "properties": properties}
         try:
@@ -115,7 +121,10 @@ class MqttSource:
 
     def read(self, seconds: float) -> Batch | None:
         """See `Source`."""
-        return self.inbox.read(seconds)
+        batch = self.inbox.read(seconds)
+        if batch is None and self._failure is not None:
+            raise IngestError(self._failure)
+        return batch
 
     def drain(self) -> None:
         """See `DrainedSource`."""
@@ -132,23 +141,47 @@ class MqttSource:
         self.inbox.close()
         self.drain()
 
-    def _connected(self, client: Any, _: Any, flags: Any, reason: Any, properties: Any) -> None:
+    def _connected(self, client: mqtt.Client, _: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self._refusal = str(reason)
-            self._ready.set()
+            self._refused(str(reason))
             return
-        client.subscribe([(topic, self._settings.qos) for topic in self._settings.topics])
+        if not flags.session_present:
+            self._lost_sessions += 1
+        elif self._settings.version == 4 and self._ready.is_set():
+            return  # it knows the topics, and would send retained messages again
+        qos = min(self._settings.qos, 1)
+        if self._settings.version == 5:
+            client.subscribe(
+                [(one, SubscribeOptions(qos, retainHandling=1)) for one in self._settings.topics]
+            )
+        else:
+            client.subscribe([(one, qos) for one in self._settings.topics])
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: Any, properties: Any) -> None:
         refused = [
             f"{topic}: {reason}" for topic, reason in zip(self._settings.topics, reasons) if reason.is_failure
         ]
         if refused:
-            self._refusal = "; ".join(refused)
+            self._refused("; ".join(refused))
         self._ready.set()
 
-    def _disconnected(self, client: Any, _: Any, flags: Any, reason: Any, properties: Any) -> None:
-        if reason.is_failure and self._refusal is None and not self.inbox.closed:
+    def _refused(self, why: str) -> None:
+        """Handle a refusal: at the start it ends the agent; later it is retried, as the broker may
+        recover."""
+        if self._ready.is_set():
+            log.warning("the MQTT broker at %s refuses: %s", self._settings.host, why)
+        else:
+            self._refusal = why
+            self._ready.set()
+
+    def _disconnected(self, client: mqtt.Client, _: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if self._settings.version == 5 and reason.value == _TAKEN_OVER:
+            self._failure = (
+                f"another client named {self._name!r} has taken over at {self._settings.host}: this agent "
+                "ends; give one of them another name, or another client_id, if both are to run"
+            )
+            client.disconnect()
+        elif reason.is_failure and self._refusal is None and not self.inbox.closed:
             log.warning("the MQTT broker at %s disconnected (%s); reconnecting", self._settings.host, reason)
 
     def _arrived(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
@@ -158,8 +191,12 @@ class MqttSource:
                 self.inbox.drop(1, FULL)
             return
 
-        def acknowledge() -> None:
-            client.ack(message.mid, message.qos)
+        session = self._lost_sessions
 
-        # What finds no room is not acknowledged, and comes again when the agent connects again.
+        def acknowledge() -> None:
+            # In a later session, the same number would belong to another message.
+            if session == self._lost_sessions:
+                client.ack(message.mid, message.qos)
+
+        # A message that finds no room is not acknowledged; the broker sends it again after a reconnect.
         self.inbox.put(Arrival(values, keys, acknowledged=acknowledge))

@@ -1,8 +1,10 @@
-"""Which files are one log: what rotation makes of a name."""
+"""Find the files of one log by the names that rotation gives them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 _TIME = r"(?:[-_T.]?\d{2}(?:[-:]?\d{2}(?:[-:]?\d{2})?)?)?"
@@ -13,7 +15,7 @@ _ROTATED = re.compile(
 
 
 def stream_of(path: Path) -> str:
-    """The path of the log that a file is, or was, before it was rotated and packed.
+    """Return the path of a file's log, from before it was rotated and compressed.
 
     >>> [stream_of(Path(name)) for name in ("/a.log", "/a.log.12", "/a.log.2.gz", "/a.log-20260131.gz")]
     ['/a.log', '/a.log', '/a.log', '/a.log']
@@ -23,7 +25,7 @@ def stream_of(path: Path) -> str:
 
 
 def is_rotated(path: Path) -> bool:
-    """Whether a file's name is one that rotation gives.
+    """Whether a file has a name given by rotation.
 
     >>> is_rotated(Path("a.log")), is_rotated(Path("a.log.1"))
     (False, True)
@@ -32,7 +34,7 @@ def is_rotated(path: Path) -> bool:
 
 
 def rotation_number(path: Path) -> int:
-    """The number of a rotated file, higher for older ones; 0 of others.
+    """Return the number of a rotated file, higher for older files; 0 for others.
 
     >>> rotation_number(Path("a.log.12.gz")), rotation_number(Path("a.log"))
     (12, 0)
@@ -40,3 +42,30 @@ def rotation_number(path: Path) -> int:
     match = _ROTATED.fullmatch(path.name)
     mark = match["mark"] if match else None
     return int(mark[1:]) if mark and re.fullmatch(r"\.\d{1,5}", mark) else 0
+
+
+def numbered_ages(files: Iterable[tuple[str, Path, int]]) -> dict[str, tuple[int, int]]:
+    """Return the sort keys of numbered log files by file key, from keys, paths and times.
+
+    Numbers decide, because a copy, a touch or a restored backup changes times. Times only decide which end
+    has the highest number: logrotate gives it to the oldest file, and Log4j to the newest. So a file's time
+    is never before an earlier file's.
+
+    >>> files = [("c", Path("a.3"), 10), ("b", Path("a.2"), 99), ("a", Path("a.1"), 30)]
+    >>> sorted(numbered_ages(files).items(), key=lambda item: item[1])
+    [('c', (10, -3)), ('b', (99, -2)), ('a', (99, -1))]
+    """
+    logs: dict[str, list[tuple[int, int, str]]] = {}
+    for key, path, time in files:
+        if number := rotation_number(path):
+            logs.setdefault(stream_of(path), []).append((number, time, key))
+    ages = {}
+    for numbered in logs.values():
+        numbered.sort()
+        rising = [second[1] - first[1] for first, second in pairwise(numbered)]
+        oldest_first = sum(step > 0 for step in rising) > sum(step < 0 for step in rising)
+        sign, latest = 1 if oldest_first else -1, 0
+        for number, time, key in numbered[::sign]:
+            latest = max(latest, time)
+            ages[key] = latest, sign * number
+    return ages

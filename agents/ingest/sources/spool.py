@@ -1,12 +1,14 @@
-"""A folder into which whole files are put: each is read once, then renamed or deleted."""
+"""A folder for complete files: each file is read once, then renamed or deleted."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import chain, count
 from pathlib import Path
 
 from ..batch import Batch, IngestError, Positions
@@ -26,9 +28,9 @@ _SCAN_SECONDS = 0.5
 class Spool:
     """The lines of all files in `folder` that match `pattern`, the oldest first.
 
-    Who puts a file there must be done with it: write it elsewhere or under another name, such as one that
-    begins with a dot, and rename it. Once its lines are delivered it gets the `suffix`, or, if that is empty,
-    is deleted.
+    Files must be complete when they appear: write a file elsewhere or under another name, for example one
+    that begins with a dot, and then rename it. After its lines are delivered it gets the `suffix` (with a
+    number before it if a file of that name exists), or is deleted if the suffix is empty.
     """
 
     folder: str
@@ -100,7 +102,7 @@ class SpoolSource:
         file.content.close()
         if file.key in self._damaged:
             return None
-        # Its lines may not be delivered yet: it is renamed with their commit, or by the next agent.
+        # Its lines may not be delivered yet: it is renamed with their commit, or by the next agent run.
         self._read.add(file.key)
         return Batch.of(
             [],
@@ -110,24 +112,32 @@ class SpoolSource:
         )
 
     def _gone(self) -> dict[str, None]:
-        """Files that have been renamed or deleted since."""
+        """Return files that have been renamed or deleted since."""
         gone, self._renamed = dict.fromkeys(self._renamed), []
         return gone
 
     def _done(self, file: TailedFile) -> Callable[[], None]:
         def done() -> None:
-            try:
-                if self._settings.suffix:
-                    file.path.rename(file.path.with_name(file.path.name + self._settings.suffix))
-                else:
-                    file.path.unlink()
-            except FileNotFoundError:
-                pass
+            with suppress(FileNotFoundError):
+                # Another file of the same name may exist by now; it is read next.
+                if file_key(file.path.stat()) == file.key:
+                    if self._settings.suffix:
+                        file.path.rename(self._free_name(file.path))
+                    else:
+                        file.path.unlink()
             self._known.pop(file.key, None)
             self._read.discard(file.key)
             self._renamed.append(file.key)
 
         return done
+
+    def _free_name(self, path: Path) -> Path:
+        """Return a new name for a file that was read, with a number if the name is in use."""
+        names = (
+            f"{path.name}{number}{self._settings.suffix}"
+            for number in chain([""], map(".{}".format, count(1)))
+        )
+        return next(free for name in names if not (free := path.with_name(name)).exists())
 
     def _open(self) -> TailedFile | None:
         path = self._oldest()

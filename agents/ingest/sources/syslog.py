@@ -1,7 +1,7 @@
-"""Syslog over the network, by UDP and TCP: RFC 3164 and RFC 5424, framed as RFC 6587 has it.
+"""Syslog over the network, by UDP and TCP: RFC 3164 and RFC 5424, with the framing of RFC 6587.
 
-A message is sent as it came, with its priority and header, which the format `syslog` decodes. What begins
-with no priority is no syslog, and a dead letter.
+A message is sent unchanged, with its priority and header, which the format `syslog` decodes. Messages that
+don't begin with a priority aren't syslog, and become dead letters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import re
 import selectors
 import socket
 import socketserver
+import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,7 +26,12 @@ _DATAGRAM = 65_535
 _RECEIVE_BUFFER = 8 * 1024 * 1024
 _BLOCK = 65_536
 _QUIET_SECONDS = 0.2
-"""At a stop, a connection over which nothing has come for so long is read to its end."""
+"""At a stop, a connection that has been silent for this long counts as read to its end."""
+_OVERFLOW = "system's buffer full"
+_SO_MEMINFO = 55
+"""A Linux socket option: nine numbers about a socket, the last of which counts dropped datagrams."""
+_COUNTED = re.compile(rb"([1-9]\d{0,8}) <")
+"""The beginning of messages with octet counting."""
 _NO_PRIORITY = "not syslog: no priority, as in <34>"
 
 
@@ -32,8 +39,9 @@ _NO_PRIORITY = "not syslog: no priority, as in <34>"
 class SyslogServer:
     """A server on `host` and `port` (0: a free one), for both protocols unless one is named.
 
-    While `capacity` messages wait, TCP's senders wait, and UDP's messages are dropped and counted. A message
-    of more than `max_size` bytes is a dead letter.
+    While `capacity` messages wait, TCP's senders wait, and UDP's messages are dropped and counted, as are
+    those for which the system has no room (on Linux, which counts them). A message of more than `max_size`
+    bytes is a dead letter.
     """
 
     port: int = 5514
@@ -52,7 +60,7 @@ class SyslogServer:
 
 
 class SyslogSource:
-    """A `Source` of what is sent; `port` is where it listens. Raises `IngestError` if it can't."""
+    """A `Source` of received messages, listening on `port`. Raises `IngestError` if it can't."""
 
     waited_for = finite = False
     volatile = True
@@ -89,7 +97,7 @@ class SyslogSource:
 
     @property
     def ended(self) -> bool:
-        """See `Source`; what is being received counts as not read."""
+        """See `Source`; messages that are being received count as not read."""
         receiving = self.draining.is_set() and any(thread.is_alive() for thread in self._receiving())
         return not receiving and self.inbox.empty
 
@@ -98,7 +106,7 @@ class SyslogSource:
         return self.inbox.read(seconds)
 
     def drain(self) -> None:
-        """See `DrainedSource`: TCP's senders are told by a half-closed connection, and read to their end."""
+        """See `DrainedSource`: TCP senders see a half-closed connection, and are read to their end."""
         self.draining.set()
         if self._tcp is not None:
             self._tcp.drain()
@@ -108,7 +116,7 @@ class SyslogSource:
         self.draining.set()
         self._closing.set()
         self.inbox.closed = True
-        # Their last messages find the inbox closed, and are counted as dropped.
+        # The connections' last messages find the inbox closed, and are counted as dropped.
         for thread in self._receiving():
             thread.join(2)
         return self.inbox.discard()
@@ -123,21 +131,26 @@ class SyslogSource:
             self._udp.close()
 
     def _receiving(self) -> list[threading.Thread]:
-        """The threads that receive: one for UDP, and one for each connection."""
+        """Return the receiving threads: one for UDP, and one for each connection."""
         return [*self._threads, *(self._tcp.connections if self._tcp is not None else ())]
 
     @property
     def closing(self) -> bool:
-        """Whether nothing may be received any more."""
+        """Whether nothing more may be received."""
         return self._closing.is_set()
 
     def _receive(self) -> None:
         assert self._udp is not None
         self._udp.setblocking(False)
+        lost = 0
         with selectors.DefaultSelector() as selector:
             selector.register(self._udp, selectors.EVENT_READ)
             while not self._closing.is_set():
-                if not selector.select(0.0 if self.draining.is_set() else 0.1):
+                waiting = selector.select(0.0 if self.draining.is_set() else 0.1)
+                if (total := _lost_datagrams(self._udp)) > lost:
+                    self.inbox.drop(total - lost, _OVERFLOW)
+                    lost = total
+                if not waiting:
                     if self.draining.is_set():
                         return
                     continue
@@ -150,9 +163,9 @@ class SyslogSource:
                 if values and not self.inbox.offer(self.arrival(values)):
                     self.inbox.drop(len(values), FULL)
 
-    def arrival(self, values: list[bytes]) -> Arrival:
-        """Messages, and what is none of syslog."""
-        good, dead = [], []
+    def arrival(self, values: list[bytes], dead: Sequence[DeadLine] = ()) -> Arrival:
+        """Make an arrival of messages, with dead letters for those that aren't syslog."""
+        good, dead = [], list(dead)
         for value in values:
             value = value.rstrip(b"\r\n\0")
             if len(value) > self.settings.max_size:
@@ -163,6 +176,15 @@ class SyslogSource:
             else:
                 dead.append(DeadLine(_NO_PRIORITY, value))
         return Arrival(good, dead=dead)
+
+
+def _lost_datagrams(udp: socket.socket) -> int:
+    """Return how many datagrams the system has dropped because the socket's buffer was full."""
+    try:
+        data = udp.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
+    except OSError:
+        return 0  # a system without this option
+    return int.from_bytes(data[32:36], sys.byteorder)
 
 
 class _TcpServer(socketserver.TCPServer):
@@ -182,13 +204,13 @@ class _TcpServer(socketserver.TCPServer):
         threading.Thread(target=self.serve_forever, args=(0.1,), name="ingest syslog", daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Receive in a thread of its own."""
+        """Receive a connection in its own thread."""
         self.connections = [one for one in self.connections if one.is_alive()]
         self.connections.append(_Connection(request, self.source))
         self.connections[-1].start()
 
     def drain(self) -> None:
-        """Accept nothing more but connections that were made already."""
+        """Accept only connections that are already established."""
         if self._accepting:
             self._accepting = False
             self.shutdown()
@@ -209,13 +231,14 @@ class _Connection(threading.Thread):
         connection.settimeout(_QUIET_SECONDS)
 
     def say_end(self) -> None:
-        """Tell the sender that nobody listens any more; what it has sent can still be received."""
+        """Half-close the connection: the sender sees the end, and what it has sent can still be received."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
 
     def run(self) -> None:
         """Receive."""
-        source, rest, complete = self._source, b"", False
+        source, complete = self._source, False
+        framing = Framing(source.settings.max_size)
         with self._connection:
             while not source.closing:
                 try:
@@ -229,49 +252,82 @@ class _Connection(threading.Thread):
                 if not data:
                     complete = True
                     break
-                values, rest = split_frames(rest + data, source.settings.max_size)
-                # While there is no room nothing more is received, and TCP lets the sender wait.
-                if values:
-                    self._put(values)
-        if complete and rest:
-            self._put(split_frames(rest, 0, ended=True)[0])
-        elif rest:
+                # While there is no room, nothing more is received, and TCP makes the sender wait.
+                self._put(*framing.take(data))
+        if complete:
+            self._put(*framing.take(b"", ended=True))
+        elif framing.rest:
             source.inbox.drop(1, STOPPED)
 
-    def _put(self, values: list[bytes]) -> None:
-        if not self._source.inbox.put(self._source.arrival(values)):
-            self._source.inbox.drop(len(values), STOPPED)
+    def _put(self, values: list[bytes], dead: list[DeadLine]) -> None:
+        arrival = self._source.arrival(values, dead)
+        if arrival.count and not self._source.inbox.put(arrival):
+            self._source.inbox.drop(arrival.count, STOPPED)
 
 
-def split_frames(data: bytes, max_size: int, ended: bool = False) -> tuple[list[bytes], bytes]:
-    r"""The messages of a stream, and the rest: by their number of bytes, or each a line.
+class Framing:
+    r"""Splits a stream into messages: by octet counts, or by lines.
 
-    A message that is longer than `max_size` is given in pieces. The one at the end of a stream needs no
-    newline.
+    A message of more than `max_size` bytes becomes a dead letter, and so does one whose stream ends before
+    all the bytes that it announces; a line at the end of a stream needs no newline.
 
-    >>> split_frames(b"9 <34>a b\nc<13>next\n<1", 100)
-    ([b'<34>a b\nc', b'<13>next'], b'<1')
+    >>> framing = Framing(100)
+    >>> framing.take(b"9 <34>a b\nc<13>next\n<1")
+    ([b'<34>a b\nc', b'<13>next'], [])
+    >>> framing.take(b"4>last", ended=True)
+    ([b'<14>last'], [])
     """
-    values: list[bytes] = []
-    at = 0
-    while at < len(data):
-        # Who counts bytes begins with a digit, which a priority doesn't.
-        if counted := re.compile(rb"([1-9]\d{0,8}) ").match(data, at):
-            end = counted.end() + int(counted[1])
-            if end > len(data) and not ended:
-                if max_size and len(data) - at > max_size:
-                    return [*values, data[at:]], b""
-                break
-            values.append(data[counted.end() : end])
-            at = end
-            continue
-        newline = data.find(b"\n", at)
-        if newline < 0:
-            if ended or (max_size and len(data) - at > max_size):
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self.rest = b""
+        """The beginning of an incomplete message."""
+        # How many bytes of an oversized message are still to be skipped; -1 for the rest of a line.
+        self._skipped = 0
+
+    def take(self, data: bytes, ended: bool = False) -> tuple[list[bytes], list[DeadLine]]:
+        """Add bytes; return the messages that are now complete, and dead letters."""
+        values: list[bytes] = []
+        dead: list[DeadLine] = []
+        data, at, most = self.rest + data, 0, self._max_size
+        while at < len(data):
+            if self._skipped:
+                at = self._skip(data, at)
+            elif counted := _COUNTED.match(data, at):
+                begin, size = counted.end() - 1, int(counted[1])
+                whole = data[begin : begin + min(size, most)]
+                if len(whole) < min(size, most):
+                    if not ended:
+                        break
+                    dead.append(DeadLine(f"{len(whole)} of {size} bytes came", whole))
+                elif size > most:
+                    dead.append(DeadLine(f"{size} bytes, and at most {most} are taken", whole))
+                    self._skipped = size - most
+                else:
+                    values.append(whole)
+                at = begin + len(whole)
+            elif (newline := data.find(b"\n", at, at + most + 1)) >= 0:
+                if newline > at:
+                    values.append(data[at:newline])
+                at = newline + 1
+            elif len(data) - at > most:
+                dead.append(DeadLine(f"more than {most} bytes", data[at : at + most]))
+                at, self._skipped = at + most, -1
+            elif ended:
                 values.append(data[at:])
                 at = len(data)
-            break
-        if newline > at:
-            values.append(data[at:newline])
-        at = newline + 1
-    return values, data[at:]
+            else:
+                break
+        self.rest = data[at:]
+        return values, dead
+
+    def _skip(self, data: bytes, at: int) -> int:
+        if self._skipped > 0:
+            step = min(self._skipped, len(data) - at)
+            self._skipped -= step
+            return at + step
+        newline = data.find(b"\n", at)
+        if newline < 0:
+            return len(data)
+        self._skipped = 0
+        return newline + 1

@@ -1,9 +1,9 @@
-"""Files that grow, line by line: rotated by renaming, copied and truncated, packed, deleted, begun anew.
+"""Follow growing files line by line, through renaming, copy-truncate, compression, deletion and recreation.
 
-The file itself is the buffer: nothing is kept but how far each was read. A log (`stream`) may be several
-files at a time, which are read in the order in which they were written. What tells files apart is in
-`file_identity`, and where a file that nobody has seen is read from in `_offset_in`: not from its beginning if
-it is the copy of one that was read. While the first files of a log can't be read yet, later ones wait.
+The file itself is the buffer: only the position in each file is stored. A log (`stream`) may consist of
+several files at a time, which are read in the order in which they were written. `file_identity` distinguishes
+files, and `_offset_in` decides where to begin in a new file: not at its beginning if it is a copy of a file
+already read. While the first files of a log can't be read yet, later ones wait.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..component import Place
 from .file_content import Content, Incomplete, PlainContent, open_content
 from .file_identity import SPAN, FilePosition, file_key
 from .lines import LongLines, Multiline
-from .rotation import is_rotated, rotation_number, stream_of
+from .rotation import is_rotated, numbered_ages, rotation_number, stream_of
 from .tail_positions import TailPositions
 from .tailed_file import Replaced, TailedFile
 
@@ -36,22 +36,22 @@ log = logging.getLogger("streamgauge.ingest")
 _SCAN_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 _PACKING_SECONDS = 5.0
-"""For so long a packed file that ends too early may still be being written."""
+"""How long a compressed file that ends too early may still be in the process of being written."""
 _FINISHED_SECONDS = 60.0
-"""A rotated file that has not changed for so long gets no more lines: programs go on writing to it for a
-while.
+"""A rotated file unchanged for this long gets no more lines; until then programs may still write to it.
 """
 _COPYING_SECONDS = 5.0
-"""A file is truncated within this time after its copy has its last size."""
+"""A file is truncated within this time after its copy has reached its final size."""
 _LISTINGS = 5
-"""How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
+"""The most listings of files until two agree, because a rotation in progress hides files."""
 
 _Order = tuple[bool, int, int]
 _Listing = dict[str, tuple[Path, os.stat_result]]
 
 
 class _NotYet(StreamgaugeError):
-    """From where a file must be read can't be said yet; `holds` says that later files of its log wait."""
+    """Where to begin in a file can't be determined yet; `holds` says that later files of its log must
+    wait."""
 
     def __init__(self, holds: bool) -> None:
         self.holds = holds
@@ -61,10 +61,10 @@ class _NotYet(StreamgaugeError):
 class FileTail:
     """Lines of files that match the patterns `files`, and none of `exclude`; ``**`` stands for any folders.
 
-    Files that are there when the agent starts for the first time are read from the `start`; all others from
-    the beginning. The last line of a file is no message as long as it has no newline. A line of more than
-    `max_line` bytes is a dead letter, or with ``long_lines="pieces"`` several messages of as many bytes.
-    Bytes are sent as they are, without the end of the line.
+    Files that exist when the agent starts for the first time are read from `start` on; all others from the
+    beginning. The last line of a file is not a message until it has a newline. A line of more than `max_line`
+    bytes becomes a dead letter, or with ``long_lines="pieces"`` several messages of that size. Bytes are sent
+    unchanged, without the line ending.
     """
 
     files: Sequence[str]
@@ -98,25 +98,27 @@ class TailSource:
         self._first = not len(self._positions)
         self._streams: dict[str, list[TailedFile]] = {}
         self._finished: dict[str, tuple[int, int]] = {}
-        # By log: how late a file may have been written that is read now.
+        # By log: the latest order of the files that may be read now.
         self._held: dict[str, _Order] = {}
-        # Positions whose files are looked for, also beside the patterns.
+        # The order of rotated files with numbers.
+        self._ages: dict[str, tuple[int, int]] = {}
+        # Positions whose files are searched, even under names outside the patterns.
         self._missing = {key for key, position in self._positions.items() if not position.gone}
         self._first_seen: dict[str, float] = {}
-        # By file: its size, and since when it has had it.
+        # By file: its size, and since when it has been this size.
         self._unchanged: dict[str, tuple[int, float]] = {}
         self._warned: set[str] = set()
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
-        # Half of the process's descriptors are for other things. If there are more files, they take turns.
+        # Half of the process's descriptors are for other purposes. If there are more files, they take turns.
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = max(soft // 2, 1) if soft != resource.RLIM_INFINITY else 1_000_000
         self._full = False
         self._current: TailedFile | None = None
-        # Files closed at their end: path, and bytes behind the last line. By log: when it had its last turn.
+        # Files closed at their end: path, and bytes after the last line. By log: the time of its last turn.
         self._resting: dict[str, tuple[Path, int]] = {}
         self._turns: dict[str, float] = {}
-        # Files that were there at the first start, and have not been opened.
+        # Files that existed at the first start and have not been opened.
         self._from_end: set[str] = set()
         self._closed: dict[str, int] | None = None
 
@@ -127,7 +129,7 @@ class TailSource:
 
     @property
     def unfinished(self) -> dict[str, int]:
-        """Bytes behind the last newline, by file; once it is closed, those that there were then."""
+        """Bytes after the last newline, by file; for a closed file, as of its closing."""
         if self._closed is not None:
             return self._closed
         unread = [(file.path, file.unread) for file in self._open_files()]
@@ -167,7 +169,7 @@ class TailSource:
     # Reading
 
     def _next_batch(self) -> Batch | None:
-        """The next lines of the first log that has any; logs take turns."""
+        """Return the next lines of the first log that has any; logs take turns."""
         for stream in list(self._streams):
             for file in list(self._streams[stream]):
                 if self._waits(file):
@@ -193,15 +195,22 @@ class TailSource:
         return None
 
     def _waits(self, file: TailedFile) -> bool:
-        """Whether files that were written before it can't be read yet."""
+        """Whether files that were written before this one can't be read yet."""
         held = self._held.get(file.stream)
-        return held is not None and _order(file.path, file.content.status) > held
+        return held is not None and self._order(file.path, file.key, file.content.status) > held
+
+    def _order(self, path: Path, key: str, status: os.stat_result) -> _Order:
+        """Return the order of a log's file by its time of writing; the current file is last in any case."""
+        # A deleted file's path belongs to another file.
+        if not is_rotated(path) and status.st_nlink > 0:
+            return True, status.st_mtime_ns, 0
+        return False, *self._ages.get(key, (status.st_mtime_ns, -rotation_number(path)))
 
     def _has_new_before(self, file: TailedFile) -> bool:
-        """Whether there are files that come before one of which something was read for the first time.
+        """Whether there are new files that come before a file that is read for the first time.
 
-        What was in it may have been copied and truncated since files were listed, and nothing of it shows
-        that. Files that were rotated are not truncated.
+        Its content may have been copied and truncated since files were listed, without a trace. Rotated files
+        are not truncated.
         """
         if is_rotated(file.path):
             return False
@@ -226,7 +235,7 @@ class TailSource:
         return batch
 
     def _is_finished(self, file: TailedFile) -> bool:
-        """Whether no more will be written to it."""
+        """Whether nothing more will be written to a file."""
         if not file.content.growing:
             return True
         status = file.content.status
@@ -235,7 +244,7 @@ class TailSource:
         return time.time() - status.st_mtime > _FINISHED_SECONDS
 
     def _finish(self, file: TailedFile) -> None:
-        """Close a file that was read to its end, and know that it was."""
+        """Close a file that was read to its end, and record that."""
         status = file.content.refresh()
         file.content.close()
         self._streams[file.stream].remove(file)
@@ -248,7 +257,7 @@ class TailSource:
     def _make_room(self, waited_for: dict[str, _Order]) -> bool:
         """If too many files are open, close those at their end, else those that had a turn or can't have one.
 
-        `waited_for` are the first files to open of each log: files that come later wait for them.
+        `waited_for` has the first files to open of each log, for which later files wait.
         """
         if self._count_open() < self._most_open:
             return True
@@ -262,12 +271,12 @@ class TailSource:
                 self._resting[file.key] = file.path, file.unread
         if self._count_open() >= self._most_open:
             for file in list(self._open_files()):
-                order = _order(file.path, file.content.status)
+                order = self._order(file.path, file.key, file.content.status)
                 late = file.stream in waited_for and order > waited_for[file.stream]
                 if file is self._current or file.waits or not (file.had_turn or late):
                     continue
                 self._close(file)
-                # It is opened again when files are listed next; until then later ones wait.
+                # It is opened again after the next listing; until then, later files wait.
                 self._finished[file.key] = -1, -1
                 self._deferred = True
                 self._held[file.stream] = min(order, self._held.get(file.stream, order))
@@ -279,12 +288,12 @@ class TailSource:
         return sum(map(len, self._streams.values()))
 
     def _may_end_in_a_line(self, file: TailedFile) -> bool:
-        """Whether it is known only later that what is behind its last newline is a line."""
+        """Whether it will only be known later that the bytes after the last newline are a line."""
         alone = len(self._streams[file.stream]) == 1 and file.stream not in self._held
         return file.unread > 0 and is_rotated(file.path) and not alone
 
     def _close(self, file: TailedFile) -> None:
-        """Close a file that is opened again later where it was read to."""
+        """Close a file that is reopened later at its position."""
         if file.offset:
             self._positions.read_to(file.key, file.position)
         file.content.close()
@@ -303,10 +312,11 @@ class TailSource:
     # Finding files
 
     def _scan(self) -> None:
-        """Open the files that are new, changed, or not read to their end, the oldest of a log first."""
+        """Open files that are new, changed, or not read to their end, the oldest of a log first."""
         self._next_scan = time.monotonic() + _SCAN_SECONDS
         self._deferred, self._full, self._held = False, False, {}
         listed = _list_files(self._matching)
+        self._ages = numbered_ages((key, path, status.st_mtime_ns) for key, (path, status) in listed.items())
         opened = {file.key: file for file in self._open_files()}
         candidates = []
         for key, (path, status) in listed.items():
@@ -314,7 +324,8 @@ class TailSource:
                 file.path = path
             elif self._finished.get(key) != (status.st_size, status.st_mtime_ns):
                 stream = self._stream_of(path, key)
-                candidates.append((self._turns.get(stream, 0.0), _order(path, status), path, key, stream))
+                order = self._order(path, key, status)
+                candidates.append((self._turns.get(stream, 0.0), order, path, key, stream))
         if self._first and self._settings.start == "end":
             self._from_end = set(listed)
         self._from_end &= listed.keys()
@@ -336,7 +347,7 @@ class TailSource:
                     self._held[stream] = min(order, self._held.get(stream, order))
         self._look_for_missing(listed)
         for files in self._streams.values():
-            files.sort(key=lambda file: _order(file.path, file.content.refresh()))
+            files.sort(key=lambda file: self._order(file.path, file.key, file.content.refresh()))
         self._first = False
 
     def _matching(self) -> Iterable[Path]:
@@ -356,7 +367,7 @@ class TailSource:
         return known.stream if known is not None and not known.gone else stream_of(path)
 
     def _open(self, path: Path, key: str, stream: str, listed: _Listing) -> None:
-        """Open a file where it must be read on from. Raises `_NotYet`."""
+        """Open a file at the position to resume from. Raises `_NotYet`."""
         try:
             content = open_content(path)
         except FileNotFoundError:
@@ -386,7 +397,7 @@ class TailSource:
         self._insert(self._tailed(content, key, path, stream, offset))
 
     def _listed_too_early(self) -> _NotYet:
-        """The path is another file's by now; until files are listed again, later ones wait."""
+        """Note that the path belongs to another file by now; later files wait for the next listing."""
         self._next_scan = 0.0
         return _NotYet(holds=True)
 
@@ -396,25 +407,26 @@ class TailSource:
             raise _NotYet(holds=True)
 
     def _offset_in(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> int:
-        """From where a file must be read."""
+        """Return the offset from which a file must be read."""
         known = self._positions.get(key)
         if known is not None:
             if known.is_of(content):
                 return known.offset
-            # Truncated, or its inode is another file's now.
+            # Truncated, or the inode belongs to another file now.
             self._content_replaced(key)
         if is_rotated(path):
             original = self._original_of(content, key, path, stream, listed)
             if original is not None and (not content.growing or self._was_read(original, listed)):
-                # If the other is truncated it is read on here; if it is deleted, once it is read to its end.
+                # If the other file is truncated, reading continues here; if it is deleted, after it is read
+                # to its end.
                 raise _NotYet(holds=False)
             if original is not None and self._may_be_copied_now(content, key):
-                # A copy is written later than what is in it: the other file is read, and not the copy.
+                # A copy is newer than its content: read the other file, not the copy.
                 other = listed.get(original)
                 later = other is not None and content.status.st_mtime_ns > other[1].st_mtime_ns
                 raise _NotYet(holds=not later)
             for old, position in self._positions.of_stream(stream):
-                # Of a deleted file the copy is packed; others could be files that begin alike.
+                # A deleted file's copy is compressed; other files might merely have the same beginning.
                 if position.gone and content.growing and not position.replaced:
                     continue
                 if position.is_of(content) and not self._is_still_in(old, position, listed):
@@ -424,16 +436,16 @@ class TailSource:
         return 0
 
     def _was_read(self, key: str, listed: _Listing) -> bool:
-        """Whether something of a file was read, which it still holds."""
+        """Whether part of a file was read and is still in it."""
         if any(file.key == key and file.offset for file in self._open_files()):
             return True
         position = self._positions.get(key)
         return position is not None and self._is_still_in(key, position, listed)
 
     def _may_be_copied_now(self, content: Content, key: str) -> bool:
-        """Whether a file that begins like another one may be its copy, which is truncated next.
+        """Whether a file with the same beginning as another may be its copy, before a truncation.
 
-        Otherwise it is a file of its own: programs begin many files with the same lines.
+        Otherwise it is a separate file: programs begin many files with the same lines.
         """
         status = content.refresh()
         if time.time() - status.st_mtime > _FINISHED_SECONDS:
@@ -446,7 +458,7 @@ class TailSource:
         return now - since < _COPYING_SECONDS
 
     def _is_still_in(self, key: str, position: FilePosition, listed: _Listing) -> bool:
-        """Whether the file that was read up to a position is there, and holds what was read."""
+        """Whether the file that was read up to a position exists and contains what was read."""
         if key not in listed:
             return False
         try:
@@ -454,7 +466,7 @@ class TailSource:
         except FileNotFoundError:
             raise self._listed_too_early() from None
         except OSError:
-            return True  # a file that can't be read may hold it
+            return True  # an unreadable file may contain it
         try:
             if file_key(content.status) != key:
                 raise self._listed_too_early()
@@ -467,9 +479,9 @@ class TailSource:
     def _original_of(
         self, content: Content, key: str, path: Path, stream: str, listed: _Listing
     ) -> str | None:
-        """The key of another file of its log that holds all of a rotated file, which may be its copy.
+        """Return the key of another file of the log that contains all of a rotated file, which may be a copy.
 
-        Files are copied before they are truncated, and packed before they are deleted.
+        Files are copied before they are truncated, and compressed before they are deleted.
         """
         original = Path(stream) if content.growing else path.with_suffix("")
         for file in self._streams.get(stream, ()):
@@ -490,7 +502,7 @@ class TailSource:
             beside.close()
 
     def _look_for_missing(self, listed: _Listing) -> None:
-        """What became of files that were renamed, copied, packed or deleted."""
+        """Find files that were renamed, copied, compressed or deleted."""
         opened = {file.key for file in self._open_files()}
         for key in self._finished.keys() - listed.keys():
             del self._finished[key]
@@ -503,12 +515,12 @@ class TailSource:
                 self._missing.discard(key)
             elif position.stream not in self._held:
                 self._missing.discard(key)
-                # Renamed to what no pattern matches, or packed, or deleted.
+                # Renamed to a name that no pattern matches, or compressed, or deleted.
                 if not (position.offset and self._read_on_beside(key, listed)) and not position.gone:
                     self._positions.leave(key)
 
     def _read_on_beside(self, missing: str, listed: _Listing) -> bool:
-        """Open what is left of a file under a name that no pattern matches, if there is anything."""
+        """Open the rest of a file, if any, under a name that no pattern matches."""
         position = self._positions.get(missing)
         assert position is not None
         stream = Path(position.stream)
@@ -553,7 +565,7 @@ class TailSource:
 
 
 def _list_files(matching: Callable[[], Iterable[Path]]) -> _Listing:
-    """The files of the paths that `matching` gives, by key; also those that are renamed meanwhile."""
+    """Return the files at the paths from `matching`, by key, including files renamed meanwhile."""
     listed: _Listing = {}
     for _ in range(_LISTINGS):
         before = set(listed)
@@ -571,17 +583,8 @@ def _list_files(matching: Callable[[], Iterable[Path]]) -> _Listing:
     return listed
 
 
-def _order(path: Path, status: os.stat_result) -> _Order:
-    """When the files of a log were written: the present one last, whatever time its copy has.
-
-    Numbers decide only between equal times, since some programs give the newest file the highest one.
-    """
-    # The path of a deleted file is another one's.
-    return not is_rotated(path) and status.st_nlink > 0, status.st_mtime_ns, -rotation_number(path)
-
-
 def _is_beginning(content: Content, original: Content) -> bool:
-    """Whether a file, of which a part may still be missing, is like the beginning of another one.
+    """Whether a file, which may be incomplete, equals the beginning of another one.
 
     Raises `Incomplete`.
     """
@@ -590,13 +593,13 @@ def _is_beginning(content: Content, original: Content) -> bool:
         span = min(size, SPAN)
         places = [0, size - span]
     else:
-        # How much a packed file holds is known only at its end.
+        # The uncompressed size of a compressed file is only known at its end.
         span, places = SPAN, [0]
     return all(original.read(at, span).startswith(content.read(at, span)) for at in places)
 
 
 def _last_line_end(content: Content) -> int:
-    """The offset behind a file's last newline."""
+    """Return the offset after a file's last newline."""
     at = content.status.st_size
     while at > 0:
         size = min(at, 65_536)

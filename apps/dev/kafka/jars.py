@@ -1,9 +1,9 @@
-"""Kafka's own jars, fetched once through the Ivy that lies among pyspark's jars.
+"""Kafka's jars, fetched once by the Ivy in PySpark's jars.
 
-They are kept in the user's cache folder and checked against the SHA-256 sums in ``jars.sha256`` beside this
-file. Ordinary settings are honoured: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; Java's own through
-``JAVA_TOOL_OPTIONS``; the mirror of ``~/.m2/settings.xml``; and a whole Ivy settings file named by
-``STREAMGAUGE_IVY_SETTINGS`` or lying at ``~/.ivy2/ivysettings.xml``.
+They are stored in the user's cache folder and verified against the SHA-256 sums in ``jars.sha256`` beside
+this file. It honours ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; Java's settings in
+``JAVA_TOOL_OPTIONS``; the mirror in ``~/.m2/settings.xml``; and a complete Ivy settings file named by
+``STREAMGAUGE_IVY_SETTINGS`` or at ``~/.ivy2/ivysettings.xml``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...environment.cache import cache_folder
 
 KAFKA = "4.3.1"
 _LOGGING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
-"""Kafka's jars name no logging backend; this is the one its own distribution ships."""
+"""The logging backend of Kafka's own distribution, which its jars don't list as a dependency."""
 
 _IVY = """<ivy-module version="2.0">
   <info organisation="streamgauge" module="embedded-kafka"/>
@@ -43,14 +43,14 @@ _SUMS = Path(__file__).with_name("jars.sha256")
 
 
 class JarsError(StreamgaugeError, RuntimeError):
-    """Kafka's jars could not be fetched, or are not what they should be."""
+    """Kafka's jars could not be fetched, or have the wrong contents."""
 
 
 def kafka_jars() -> Path:
-    """The folder of Kafka's jars, complete and checked; fetched with a progress bar where it isn't there yet.
+    """Return the folder of Kafka's jars, complete and verified; fetch it with a progress bar if missing.
 
-    Two processes that come here at once fetch once. Raises `JarsError` (no network, a broken mirror, a jar
-    with other contents) and `JavaError`.
+    Concurrent processes fetch only once. Raises `JarsError` (no network, a broken mirror, a jar with wrong
+    contents) and `JavaError`.
     """
     folder = cache_folder() / "kafka" / f"jars-{KAFKA}"
     if not faults(folder):
@@ -63,13 +63,13 @@ def kafka_jars() -> Path:
 
 
 def expected() -> dict[str, str]:
-    """The SHA-256 sum of every jar, by file name."""
+    """Return the SHA-256 sum of every jar, by file name."""
     lines = (line.split() for line in _SUMS.read_text().splitlines())
     return {name: digest for digest, name in lines}
 
 
 def faults(folder: Path) -> list[str]:
-    """What is wrong with a folder of jars, a line a jar; empty if it is complete and unaltered."""
+    """Return what is wrong with a folder of jars, one line per jar; empty if it is complete and unaltered."""
     faults_ = []
     for name, digest in expected().items():
         try:
@@ -82,7 +82,7 @@ def faults(folder: Path) -> list[str]:
 
 
 def _fetch(folder: Path) -> None:
-    """Fetch into a folder beside the right one, check, and move it into place in one step."""
+    """Fetch into a temporary folder, verify it, and move it into place atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
         fetched = Path(scratch) / "jars"
@@ -127,7 +127,7 @@ def _run_ivy(scratch: Path, into: Path) -> None:
             stderr=subprocess.STDOUT,
         ) as ivy,
     ):
-        # A jar is resolved (slow: its description and those above it are read), then downloaded.
+        # A jar is resolved (slow, because its POM and its parents are read), then downloaded.
         task = bar.add_task(f"Fetching Kafka {KAFKA} (44 MB, once)", total=2 * total)
         try:
             assert ivy.stdout is not None
@@ -143,7 +143,7 @@ def _run_ivy(scratch: Path, into: Path) -> None:
 
 
 def _why(said: list[str]) -> str:
-    """Ivy's many lines as the one that matters."""
+    """Extract the relevant line of Ivy's output."""
     marks = ("UnknownHost", "Connect", "timed out", "SSL", "Server access", "unreachable")
     network = next((line.strip() for line in said if any(mark in line for mark in marks)), None)
     if network is not None:
@@ -172,7 +172,7 @@ def _ivy_jar() -> Path:
     if spec is None:
         raise JarsError(
             "Ivy, which fetches Kafka's jars, comes with PySpark, which is not installed: "
-            "pip install 'streamgauge[apps]'"
+            "install streamgauge with its extra 'apps'"
         )
     raise JarsError(
         "Ivy, which fetches Kafka's jars, was not found among pyspark's jars; "
@@ -181,7 +181,7 @@ def _ivy_jar() -> Path:
 
 
 def _proxy_options(environ: os._Environ[str] | dict[str, str]) -> list[str]:
-    """The environment's proxies as the Java properties that mean the same."""
+    """Convert the environment's proxies to Java properties."""
     options = []
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
@@ -198,7 +198,7 @@ def _proxy_options(environ: os._Environ[str] | dict[str, str]) -> list[str]:
 
 
 def _settings_options(scratch: Path) -> list[str]:
-    """The user's own Ivy settings, or Maven's mirror as Ivy settings, or none."""
+    """Return the user's Ivy settings, or Maven's mirror as Ivy settings, or none."""
     if named := os.environ.get("STREAMGAUGE_IVY_SETTINGS"):
         return ["-settings", named]
     usual = Path.home() / ".ivy2" / "ivysettings.xml"
@@ -216,7 +216,7 @@ def _settings_options(scratch: Path) -> list[str]:
 
 
 def _maven_mirror(settings: Path) -> str | None:
-    """The address that Maven would ask instead of the central registry."""
+    """Return the address of the mirror that Maven would use in place of Maven Central."""
     try:
         root = ElementTree.parse(settings).getroot()
     except (OSError, ElementTree.ParseError):

@@ -1,4 +1,4 @@
-"""A running cluster on the screen: addresses, folders, dead brokers, topics."""
+"""Show a running cluster: addresses, folders, dead brokers, topics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,14 +14,14 @@ from rich.text import Text
 from .running_clusters import Running
 
 _ANSWER_SECONDS = 20.0
-"""Within this time a busy broker answers, and a cluster has other leaders in place of those that died."""
+"""The time within which a busy broker answers, and a cluster replaces dead leaders."""
 
 
 def show(running: Running, console: Console, named: bool) -> bool:
-    """Show a cluster, its name as well if `named`; gives whether all of its brokers live and it answers."""
+    """Show a cluster, with its name if `named`; return whether all brokers are alive and it answers."""
     about = Table.grid(padding=(0, 2))
     about.add_column()
-    about.add_column(overflow="fold")  # a path is shown whole
+    about.add_column(overflow="fold")  # show paths in full
     if named:
         about.add_row("name", Text(running.name, "bold"))
     about.add_row("address", Text(running.address, "bold"))
@@ -45,7 +46,7 @@ def show(running: Running, console: Console, named: bool) -> bool:
     if topics is None:
         console.print(Text.assemble(("it doesn't answer", "red"), "; look into its log"))
     elif topics:
-        table = Table("topic", "partitions", "messages", title_justify="left")
+        table = Table("topic", "partitions", "messages", header_style="bold", box=box.SIMPLE_HEAD)
         table.columns[1].justify = table.columns[2].justify = "right"
         for name, partitions, messages in topics:
             table.add_row(name, str(partitions), f"{messages:,}")
@@ -54,14 +55,15 @@ def show(running: Running, console: Console, named: bool) -> bool:
 
 
 def _topics(address: str) -> list[tuple[str, int, int]] | None:
-    """Name, partitions and messages of every topic but Kafka's own; None if no broker answers."""
+    """Return the name, partitions and messages of all topics except Kafka's own; None if no broker
+    answers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     deadline = time.monotonic() + _ANSWER_SECONDS
     while True:
-        # A request to a dead leader keeps a core busy until it has timed out; a new client hears
-        # who leads now. Its own log lines would spoil the screen.
+        # A request to a dead leader keeps a core busy until it times out; a new client gets the
+        # current leaders. Its log lines would disturb the screen.
         admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
         try:
             known = admin.list_topics(timeout=5).topics
@@ -76,7 +78,7 @@ def _topics(address: str) -> list[tuple[str, int, int]] | None:
 
 
 def _messages(admin: Any, topic: str, partitions: Iterable[int]) -> int:
-    """How many messages a topic holds."""
+    """Return the number of messages in a topic."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 

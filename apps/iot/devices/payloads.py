@@ -1,30 +1,30 @@
-"""Shapes of devices' JSON: for each what it looks like, and the readings that are in it.
+"""Shapes of devices' JSON: how to recognise each, and how to read it.
 
-A shape gets an object (or a list), the topic of MQTT that it came on, and when it came (µs since 1970). The
-first that recognises a payload reads it.
+A shape gets an object (or a list), its MQTT topic, and its time of arrival (µs since 1970). The first shape
+that recognises a payload reads it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from ....operators.formats.per_message import Misread
 from ....operators.formats.reasons import Reason
 from ....operators.formats.text.iso_times import read_microseconds
-from ..reading_times import UNITS, unit_of
+from ..reading_times import UNITS, both_local, has_offset, unit_of
 from .reading import Reading, measured, readings_of
 
-_ZONED = re.compile(r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)\s*$")
+_AHEAD_US = 300_000_000
+"""How far a device's clock may be ahead of the message's timestamp."""
 _DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}")
 
 
 class Payload(NamedTuple):
-    """What is known of a message: its `body`, parsed, the `topic` in its key, when it `arrived`, and the
-    `zone` of clocks whose times have none."""
+    """A message: its parsed `body`, the `topic` in its key, when it `arrived`, and the `zone` of times
+    without
+    one."""
 
     body: Any
     topic: str
@@ -33,7 +33,7 @@ class Payload(NamedTuple):
 
     @property
     def device(self) -> str:
-        """The device, as far as the topic names it: without its base and what kind of message it is.
+        """The device named by the topic, without the topic's base and the kind of message.
 
         >>> [Payload({}, topic, 0).device for topic in ("tele/hall/SENSOR", "zigbee2mqtt/up/door", "d1", "")]
         ['hall', 'up/door', 'd1', 'sensor']
@@ -46,7 +46,7 @@ class Payload(NamedTuple):
         return "/".join(steps) or "sensor"
 
     def time(self, stamp: Any) -> float | None:
-        """A time in microseconds since 1970; None for None. Raises `Misread` if it can't be read."""
+        """Convert a time to microseconds since 1970; None for None. Raises `Misread` if it can't be read."""
         if stamp is None:
             return None
         if isinstance(stamp, int | float) and not isinstance(stamp, bool):
@@ -57,10 +57,11 @@ class Payload(NamedTuple):
             if text.replace(".", "", 1).isdigit() and not _DATE.fullmatch(text) and unit_of(float(text)):
                 return self.time(float(text))
             if (at := read_microseconds(text)) is not None:
-                if self.zone == "UTC" or _ZONED.search(text[10:]):
+                if self.zone == "UTC" or has_offset(text):
                     return float(at)
-                naive = datetime.fromtimestamp(at / 1e6, UTC).replace(tzinfo=ZoneInfo(self.zone))
-                return naive.timestamp() * 1e6
+                # At the end of summer time, the message's arrival decides which of the two hours is meant.
+                first, second = both_local(at, self.zone)
+                return second if second <= self.arrived + _AHEAD_US else first
         raise Misread(Reason("its time can't be read", f"its time {str(stamp)[:40]!r} can't be read"))
 
 
@@ -69,7 +70,7 @@ _ENDINGS = {"SENSOR", "STATE", "RESULT", "STATUS", "TELEMETRY", "EVENTS", "STATU
 
 
 class PayloadShape(NamedTuple):
-    """A format of payloads: its name, whether a payload is one, and the readings in it."""
+    """A format of payloads: its name, a test for it, and the function that reads it."""
 
     name: str
     recognises: Callable[[Payload], bool]
@@ -91,7 +92,7 @@ _NO_READINGS = re.compile(
     r"cmnd/.*|zigbee2mqtt/bridge/.*|zigbee2mqtt/.*/(?:set|get)(?:/.*)?|zigbee2mqtt/.*/availability"
     r"|homeassistant/.*/config|tasmota/discovery/.*"
 )
-"""Topics of commands, of what is about the bridge, and of what devices can: none of them is a reading."""
+"""Topics without readings: commands, messages about the bridge, and devices' capabilities."""
 
 
 def _is_aside(payload: Payload) -> bool:
@@ -238,7 +239,7 @@ def _is_senml(payload: Payload) -> bool:
 
 
 def _senml(payload: Payload) -> list[Reading]:
-    """RFC 8428, section 4: base fields hold from their record on, and are added to a record's own."""
+    """Read SenML (RFC 8428, section 4): base fields apply from their record on, and are added to its own."""
     readings: list[Reading] = []
     name, time, unit, value, total = "", 0.0, None, None, None
     for record in payload.body:
@@ -335,7 +336,7 @@ def _opc_ua(payload: Payload) -> list[Reading]:
 
 
 def _opc_publisher(payload: Payload) -> list[Reading]:
-    """Samples of the OPC Publisher: a node's value with its own time."""
+    """Read samples of the OPC Publisher: a node's value with its own time."""
     body, value = payload.body, payload.body["Value"]
     if _is_bad(body.get("Status")) or (isinstance(value, Mapping) and _is_bad(value.get("StatusCode"))):
         return []
@@ -359,7 +360,7 @@ def _is_bad(status: Any) -> bool:
 
 
 def _neuron(payload: Payload) -> list[Reading]:
-    """EMQX Neuron, and gateways of its form: tags that could not be read are in `errors`."""
+    """Read EMQX Neuron, and gateways with its format; `errors` has tags that could not be read."""
     body = payload.body
     device = "/".join(str(body[name]) for name in ("node", "group") if body.get(name))
     values = body.get("values")
@@ -372,7 +373,7 @@ def _neuron(payload: Payload) -> list[Reading]:
 
 
 def _kepware(payload: Payload) -> list[Reading]:
-    """Kepware's IoT gateway: values with a quality that isn't good are left out."""
+    """Read Kepware's IoT gateway; values without good quality are left out."""
     readings = []
     for item in payload.body["values"]:
         if (
@@ -432,7 +433,7 @@ def _is_edgex(payload: Payload) -> bool:
 
 
 def _shelly(payload: Payload) -> list[Reading]:
-    """Shelly's second generation: components such as ``switch:0`` in a notification's parameters."""
+    """Read Shelly's second generation: components such as ``switch:0`` in a notification's parameters."""
     params = payload.body["params"]
     known = {name: part for name, part in params.items() if isinstance(part, Mapping)}
     units = {"tC": "°C", "tF": "°F", "rh": "%", "apower": "W", "voltage": "V", "current": "A"}
@@ -457,7 +458,7 @@ _DEVICES = (
 
 
 def _member(body: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """The object's own name of the first of these names that it has, whatever their case."""
+    """Return the object's spelling of the first of these names that it has, ignoring case."""
     known = {str(name).lower(): name for name in body}
     return next((known[name] for name in names if name in known), None)
 
@@ -475,7 +476,7 @@ def _is_flat(payload: Payload) -> bool:
 
 
 def _flat(payload: Payload) -> list[Reading]:
-    """Any other object: what is a time, what names the device, and what else is a reading."""
+    """Read any other object: find its time, the device's name, and the readings."""
     body = payload.body
     time, name = _member(body, _TIMES), _member(body, _DEVICES)
     if name is not None and not isinstance(body[name], str | int):
@@ -485,7 +486,7 @@ def _flat(payload: Payload) -> list[Reading]:
     unit = body.get("unit")
     without = frozenset(filter(None, (time, name, "unit")))
     readings = readings_of(device, body, at, {"value": unit} if isinstance(unit, str) else None, without)
-    # The value alone is the device's own.
+    # A single value belongs to the device itself.
     return [item._replace(sensor=device) if item.measure == "value" else item for item in readings]
 
 
@@ -538,9 +539,9 @@ SHAPES: tuple[PayloadShape, ...] = (
     PayloadShape("Zigbee2MQTT", _is_zigbee2mqtt, _zigbee2mqtt),
     PayloadShape("an object with a time or a device", _is_flat, _flat),
 )
-"""All of them, the more specific before the others."""
+"""All shapes, the more specific ones first."""
 
 
 def shape_of(payload: Payload) -> PayloadShape | None:
-    """The shape of an object or a list; None if it has none that is known."""
+    """Return the shape of an object or a list; None if no known shape fits."""
     return next((shape for shape in SHAPES if shape.recognises(payload)), None)

@@ -1,6 +1,6 @@
 """Devices' payloads as a format of the app, and their recordings.
 
-A recording has a payload a line, behind the time and the topic of MQTT where ``mosquitto_sub -F '%U %t %p'``
+A recording has one payload per line, after the time and the MQTT topic if ``mosquitto_sub -F '%U %t %p'``
 wrote it; or it is a JSON document, line protocol, or Home Assistant's history as CSV.
 """
 
@@ -32,10 +32,10 @@ USUAL = {
     "state": "",
     "state_hold": "0s",
     "dead": "25h",
-    **dict.fromkeys(("limit", "stuck", "jump"), ""),
+    **dict.fromkeys(("limit", "stuck"), ""),
 }
-"""A `metric` leaves out all other measures. What devices measure has no common limit, so rules about limits
-are off unless set; `dead` is Zigbee2MQTT's own time for devices that sleep."""
+"""A `metric` excludes all other measures. Devices measure many things without a common limit, so rules about
+limits are off unless set; `dead` is Zigbee2MQTT's own time for sleeping devices."""
 _GROUPS = ("measure", "sensor", "")
 
 
@@ -64,7 +64,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _watched(settings: Settings) -> pl.Expr:
-    """For each state of ``--set state=``, whether a row's sensor is in it; null for other sensors.
+    """Return for each state of ``--set state=`` whether a row's sensor is in it; null for other sensors.
 
     Raises `ValueError` for a state without a name.
     """
@@ -83,7 +83,7 @@ def _watched(settings: Settings) -> pl.Expr:
 
 
 def _lines(path: Path) -> Iterator[Message]:
-    """A file's payloads, with the topic and the time of each that has them."""
+    """Yield a file's payloads, each with its topic and time, if any."""
     with opened(path) as file:
         head = file.read(65_536)
     first = head.decode(errors="replace").lstrip("\ufeff")
@@ -118,7 +118,7 @@ def _lines(path: Path) -> Iterator[Message]:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether the first line is JSON by itself."""
+    """Whether the first line by itself is JSON."""
     try:
         json.loads(head.lstrip().split(b"\n", 1)[0])
     except ValueError:
@@ -127,7 +127,8 @@ def _is_lines(head: bytes) -> bool:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """Raises `ValueError` for a file in which no message has a time, as a file has none of Kafka's."""
+    """Yield messages. Raises `ValueError` if no message has a time, because a file has no Kafka
+    timestamps."""
     decoder, timed = _decoder(settings), False
     for number, message in enumerate(_lines(path), 1):
         message = message._replace(sent_ms=_sent_ms(decoder, message))
@@ -158,7 +159,7 @@ def _sent_ms(decoder: Devices, message: Message) -> int | None:
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Whether most of the first payloads have a shape that isn't simply a value under its name."""
+    """Whether most of the first payloads have a shape other than plain named values."""
     try:
         first = list(islice(_lines(path), _FEW))
     except (OSError, ValueError):
@@ -181,7 +182,7 @@ def _is_ours(message: Message) -> bool:
 
 
 def _note(path: Path, settings: Settings) -> str:
-    """Which shapes the first payloads have, and whether times are without a zone."""
+    """Describe the shapes of the first payloads, and whether times have no zone."""
     first = list(islice(_lines(path), _HEAD))
     shapes = sorted({name for message in first if (name := named_shape(message.value, message.key))})
     notes = [f"payloads are {', '.join(shapes)}"] if shapes else []
@@ -189,7 +190,7 @@ def _note(path: Path, settings: Settings) -> str:
     untimed = sum(_sent_ms(decoder, message._replace(sent_ms=None)) is None for message in first)
     if untimed:
         notes.append(
-            f"{untimed:,} of the first {len(first):,} have no time of their own and get that of their arrival"
+            f"{untimed:,} of the first {len(first):,} have no time and get the time of their arrival"
         )
     return "; ".join(notes)
 

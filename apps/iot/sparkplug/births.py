@@ -1,8 +1,7 @@
-"""What nodes and devices said of their metrics when they were born, and which birth a message goes by.
+"""The metrics that nodes and devices declare in their births, and the birth that applies to a message.
 
-That is the last one which was, by the node's own clock, not later than the message. So it depends on nothing
-but the message and the births before it: not on when either was read, on which partitions they are in, or on
-what was read before a restart.
+It is the last birth that, by the node's own clock, is not later than the message. So it depends only on the
+message and the births before it, and not on when they were read, on their partitions, or on a restart.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ log = logging.getLogger("streamgauge.sparkplug")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK_MS = 60_000
-"""Messages of two topics or partitions may be stamped in another order than they came, by so much at most."""
+"""The most by which timestamps in two topics or partitions may differ from the order of arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """A birth: when by the node's clock and by Kafka's (ms), which session began, and its metrics.
+    """A birth: its time by the node's clock and by Kafka's (ms), the session that began, and its metrics.
 
-    `metrics` has name and datatype by alias, and by name.
+    `metrics` has names and datatypes by alias, and by name.
     """
 
     stamp: int
@@ -54,12 +53,12 @@ class Births:
         self._answered: dict[str, int] = {}
 
     def add(self, speaker: Speaker, birth: Birth) -> None:
-        """Take in a birth; once more does no harm."""
+        """Add a birth; adding it again has no effect."""
         known = self._of.setdefault(speaker.unit, [])
         if any(birth == one[-1] for one in known if one[0] == birth.stamp):
             return
         at = bisect_right(known, birth.stamp, key=lambda one: one[0])
-        # Nodes are mostly born again as they were: of equal metrics one copy is kept.
+        # Nodes are usually reborn with the same metrics, so equal metrics are stored once.
         for near in known[max(0, at - 1) : at + 1]:
             if near[-1].metrics == birth.metrics:
                 birth = Birth(birth.stamp, birth.arrived, birth.session, near[-1].metrics)
@@ -73,14 +72,14 @@ class Births:
         insort(known, (birth.stamp, birth.arrived, len(known), birth))
 
     def of(self, speaker: Speaker, stamp: int, arrived: int) -> Birth:
-        """The birth that a message of these times goes by.
+        """Return the birth that applies to a message with these times.
 
-        Raises `Misread`, with what to do, if it isn't known, or if the node's clock has gone back since.
+        Raises `Misread`, with what to do, if it isn't known, or if the node's clock has been set back since.
         """
         birth = self._before(speaker.unit, stamp, arrived, speaker)
         if birth is None:
             raise Misread(
-                f"no birth of {speaker.unit} is known from before it, which says what its metrics are; "
+                f"no earlier birth of {speaker.unit}, which would define its metrics, is known; "
                 f"{speaker.rebirth}"
             )
         if speaker.device is not None:
@@ -94,7 +93,7 @@ class Births:
         return birth
 
     def session(self, node: str, arrived: int) -> int | None:
-        """The session in which a node was when a message arrived, if that is known."""
+        """Return the session of a node when a message arrived, if known."""
         before = [one for *_, one in self._of.get(node, ()) if one.arrived <= arrived]
         return max(before, key=lambda one: one.arrived).session if before else None
 
@@ -110,7 +109,7 @@ class Births:
 
 
 def birth_of(payload: Any, arrived: int) -> Birth:
-    """What a birth's payload says. An alias that stands for two metrics stands for none."""
+    """Parse a birth's payload. An alias used for two metrics is ignored."""
     metrics: dict[int | str, tuple[str, int]] = {}
     twice = set()
     for metric in payload.metrics:
@@ -123,13 +122,13 @@ def birth_of(payload: Any, arrived: int) -> Birth:
 
 
 def session_of(payload: Any) -> int | None:
-    """The number of the session that a birth begins or a death ends."""
+    """Return the number of the session that a birth begins or a death ends."""
     sessions = (metric for metric in payload.metrics if metric.name == SESSION)
     return next((metric.long_value or metric.int_value for metric in sessions), None)
 
 
 def stamp_of(payload: Any, arrived: int) -> int:
-    """The time of a payload (ms); that of its arrival if it has none."""
+    """Return the time of a payload (ms); its arrival if it has none."""
     return payload.timestamp if payload.HasField("timestamp") else arrived
 
 

@@ -1,7 +1,7 @@
-"""Sparkplug B as a format of the app: readings by their metrics, and the states of nodes and devices.
+"""Sparkplug B as a format of the app: readings by metric, and the states of nodes and devices.
 
-A recording is what ``mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x'`` writes: a line a message, with the time
-when it came (seconds since 1970), its topic and its payload in hexadecimal digits.
+A recording is the output of ``mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x'``: a line per message, with its time
+of arrival (seconds since 1970), its topic and its payload in hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ USUAL = {
     "births": "",
     "metric": "",
     "group": "metric",
-    **dict.fromkeys(("limit", "dead", "stuck", "jump", "deviation", "clock"), ""),
+    **dict.fromkeys(("limit", "dead", "stuck", "deviation", "clock"), ""),
 }
-"""`births` is a topic of births alone, the messages' own unless given. A `metric` leaves out all others.
+"""`births` is a topic with only births, by default the messages' own. A `metric` excludes all others.
 
 A metric is reported when it changes, so silence may be normal: rules about silence are off unless set.
 """

@@ -89,10 +89,10 @@ export function alerts(app, context) {
     const burning = events.filter((event) => event.active).length;
     const hidden = latest.active > burning && !latest.more && rule === null && !field.value;
     if (shows(below, events.length, latest.more, hidden && burning, rule, all)) return;
-    const watching = app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((one) => one.name).join(", ")}.` : "This app has no rules; give some with --rules.";
+    const watching = app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((one) => one.name).join(", ")}.` : "This app has no rules; pass some with --rules.";
     const none = all ? empty("No alert matches the filter", "Clear the filter to see all alerts.") : empty("Nothing has fired", watching);
     const cut = latest.more > 0 && el("p", { class: "note" }, `${format(events.length)} of ${format(events.length + latest.more)}; scroll for more.`);
-    put(below, !events.length && none, hidden && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active ones are shown.`), cut);
+    put(below, !events.length && none, hidden && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active alerts are shown.`), cut);
   }
 
   function item(event) {

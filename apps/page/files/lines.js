@@ -62,7 +62,7 @@ export function lines(panel, context) {
       const limits = (panel.limits || []).filter((limit) => !longer && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
       if (!moved && series.every((one) => one.points.length < 2)) {
         // One window is no course: its figures are written out.
-        const words = answer.step && el("p", { class: "note" }, "One window; a course begins with the second.");
+        const words = answer.step && el("p", { class: "note" }, "Only one window so far; the chart begins with the second.");
         put(place, el("div", { class: "legend alone" }, series.map((one) => alone(one, unit(panel)))), words);
         return noted(unit(panel), answer.step && written(answer.step), over(part, answer));
       }
@@ -204,7 +204,7 @@ function histogram(rows, panel) {
   return el(
     "figure", { class: "histogram" },
     el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${format(low)} to ${format(high)}` }, bars),
-    el("figcaption", {}, el("span", {}, measured(low, panel.unit)), el("span", {}, "how values are spread over the span"), el("span", {}, measured(high, panel.unit))),
+    el("figcaption", {}, el("span", {}, measured(low, panel.unit)), el("span", {}, "distribution of values over the span"), el("span", {}, measured(high, panel.unit))),
     behind("Histogram", tabled).node,
   );
 }

@@ -39,7 +39,7 @@ tokenBy(() => new Promise((given) => {
   };
   put(main, el("form", { class: "token", onsubmit: send },
     el("h1", {}, "This server requires a token"),
-    el("label", { for: "token" }, "It is in the file that --token-file named, or in STREAMGAUGE_TOKEN, where the server was started."),
+    el("label", { for: "token" }, "It is in the file passed to --token-file, or in STREAMGAUGE_TOKEN in the server's environment."),
     field, el("button", { type: "submit" }, "Show the page")));
   field.focus();
 }));
@@ -58,7 +58,7 @@ function head(name) {
     el("div", { class: "tools", role: "group", "aria-label": "This page" },
       zonePicker,
       el("button", { class: "tool link", onclick: (event) => copy(event.currentTarget), title: "Copy a link with app, span, keys, zone and alert" }, "Copy link"),
-      !sql && el("button", { class: "tool", onclick: onWall, title: "For a screen on the wall: large, without controls; Esc leaves" }, "Kiosk"),
+      !sql && el("button", { class: "tool", onclick: onWall, title: "A view for a screen on the wall: large, without controls; Esc leaves" }, "Kiosk"),
       el("button", { class: "theme", onclick: theme, "aria-label": "Dark or light", title: "Dark or light" }, "◐")));
   const at = zones.named() === zones.UTC ? "UTC" : `${zones.named()} (${zones.offset()})`;
   document.getElementById("zone").textContent = at;

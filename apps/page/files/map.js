@@ -37,8 +37,8 @@ export function map(panel, context) {
 
 function note(points, panel, rows, land) {
   const extent = panel.sky
-    ? "Right ascension grows to the left, all of the sky (Mollweide). Constellations: d3-celestial."
-    : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
+    ? "The whole sky (Mollweide), right ascension to the left. Constellations: d3-celestial."
+    : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° latitude, north up.`;
   return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? ` At most ${format(MOST)} are shown.` : ""}${land ? " Land: Natural Earth, 1:110 million." : ""}`);
 }
 

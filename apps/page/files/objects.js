@@ -7,7 +7,7 @@ import { last } from "./questions.js";
 import { blob, get, hasToken, query } from "./server.js";
 
 const NONE = "No object in this span";
-const LONGER = "Choose a longer span, or an object in a table or a map.";
+const LONGER = "Choose a longer span, or an object in a table or on a map.";
 
 /** The object that was chosen, else the one that was seen last. */
 async function object(panel, part, context) {
@@ -151,7 +151,7 @@ function pageOf(one, context) {
     el("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60000);
   };
-  return el("p", { class: "page-of" }, "A page of it by itself, for others: ",
+  return el("p", { class: "page-of" }, "A page of its own to share: ",
     !hasToken() && [el("a", { href: path, target: "_blank", rel: "noopener" }, "open"), " · "],
     el("a", { href: path, download: name, onclick: save }, "save as a file"));
 }

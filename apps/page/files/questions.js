@@ -190,7 +190,7 @@ export async function total(part, columns, by, context, more = {}, but = []) {
 export function over(part, answer) {
   const [from, to] = ends(part, answer);
   if (from === null || to === null || to <= from) return "";
-  return `${between(from, to)} (${lasting(to - from)})${filling(answer) ? " so far" : ""}${answer.latest ? ", the latest that one question merges" : ""}`;
+  return `${between(from, to)} (${lasting(to - from)})${filling(answer) ? " so far" : ""}${answer.latest ? ", the latest part that one question can merge" : ""}`;
 }
 
 /** How many seconds an answer covers. */

@@ -20,8 +20,9 @@ export function status() {
     const warnings = [broken && `No live changes: ${broken}`];
     for (const [name, part] of parts) {
       if (!part.ready) warnings.push(`${name} can't answer yet: ${part.waiting ?? "its log is being read"}`);
-      if (part.stale) warnings.push(`${name} is not followed since ${clock(moment(part.stale.since))}: ${part.stale.why}`);
+      if (part.stale) warnings.push(`${name} has not been followed since ${clock(moment(part.stale.since))}: ${part.stale.why}`);
     }
+    warnings.push(...(state?.late ?? []));
     put(node, warnings.filter(Boolean).map((text) => el("p", { class: "warning", role: "status" }, text)), el("dl", {}, ...facts(parts.map(([, part]) => part))));
   }
 
@@ -34,9 +35,9 @@ export function status() {
     if (mark !== null) items.push(fact("final up to", clock(mark), behind > 0 && behind < BEHIND ? `${lasting(behind)} behind now` : "event time"));
     else if (ends.length) items.push(fact("up to", clock(Math.max(...ends)), "event time"));
     const lags = parts.map((part) => part.lag).filter((lag) => lag != null);
-    if (lags.length) items.push(fact("to be read", format(Math.max(...lags)), "messages of the tables' logs"));
+    if (lags.length) items.push(fact("to be read", format(Math.max(...lags)), "messages in the tables' logs"));
     const account = parts.map((part) => part.account).find(Boolean);
-    if (account) items.push(read(account), ...rate(account), ...quiet(account));
+    if (account) items.push(read(account), ...late(account), ...rate(account), ...quiet(account));
     return items;
   }
 
@@ -45,6 +46,13 @@ export function status() {
     const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, label]) => `${format(account[name])} ${label}`);
     const right = sum === account.read;
     return fact("messages read", format(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, !right ? "wrong" : account.late ? "late" : null);
+  }
+
+  /** The part whose windows left out the most messages as late, if that is more than the account shown says. */
+  function late(account) {
+    const named = Object.entries(state.parts).map(([name, part]) => [name, part.account?.late ?? 0]);
+    const [name, most] = named.reduce((one, other) => (other[1] > one[1] ? other : one), ["", account.late]);
+    return name ? [fact("late", format(most), `messages that the windows of ${name} left out`, "late")] : [];
   }
 
   /** How many messages a second there were in the last minute, as far as this page has seen it. */

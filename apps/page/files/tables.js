@@ -170,7 +170,7 @@ export function rows(panel, context) {
     list.show(ordered);
     const cut = rows.length >= (wanted ? MOST_ROWS : all);
     const among = cut && !orderable(sorted.path) ? `, sorted among these by ${columns.find(([path]) => path === sorted.path)?.[1] ?? sorted.path}` : "";
-    const said = wanted ? `${format(ordered.length)} of ${cut ? "the first " : ""}${format(rows.length)} are like that.` : cut ? `The first ${format(rows.length)}${among}${all < MOST_ROWS ? "; scroll for more" : ""}.` : "";
+    const said = wanted ? `${format(ordered.length)} of ${cut ? "the first " : ""}${format(rows.length)} match.` : cut ? `The first ${format(rows.length)}${among}${all < MOST_ROWS ? "; scroll for more" : ""}.` : "";
     if (!shows(below, said)) put(below, said && el("p", { class: "note", role: "status" }, said));
     steady();
   }
@@ -259,9 +259,9 @@ export function samples(panel, context) {
 /** Which values of a sample are likelier to be in it. */
 function likely({ aggregate: kind, inputs }) {
   switch (kind) {
-    case "sample": case "recent_sample": case "bernoulli_sample": return ", each equally likely to be here";
-    case "weighted_sample": case "var_opt": return `, the likelier to be here the larger their ${inputs.weight}`;
-    case "decayed_sample": return ", the likelier to be here the newer they are";
+    case "sample": case "recent_sample": case "bernoulli_sample": return ", each equally likely";
+    case "weighted_sample": case "var_opt": return `, sampled in proportion to their ${inputs.weight}`;
+    case "decayed_sample": return ", newer ones more likely";
     case "stratified_sample": return `, some of each ${inputs.key}`;
     case "hash_sample": return `, all of some values of ${inputs.key}`;
     default: return "";

@@ -1,4 +1,4 @@
-"""What the columns of a CSV file of bars or trades are, by the names in its header."""
+"""Recognise the columns of a CSV file of bars or trades by its header."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NAMES = {
     "venue": "exchange venue x market",
     "split": "splitratio stocksplits splitfactor splitcoefficient",
 }
-"""What columns are called, in lower case and without what is neither letter nor digit; the first name of a
-list that a header has is used."""
+"""Names of columns, in lower case, letters and digits only; the first name of a list that a header has is
+used."""
 
 _WITHOUT = (
     (12, "opentime,open,high,low,close,volume,closetime,quotevolume,trades,takerbase,takerquote,ignore"),
@@ -32,17 +32,17 @@ _WITHOUT = (
     (7, "id,price,qty,quoteqty,time,isbuyermaker,isbestmatch"),
     (6, "id,price,qty,quoteqty,time,isbuyermaker"),
 )
-"""The files of data.binance.vision have no header, and these columns."""
+"""The columns of the files of data.binance.vision, which have no header."""
 BINANCE = frozenset(header for _, header in _WITHOUT)
 """Headers that only these files have."""
 
 _OF_BOOKS = {"issnapshot", "updatetype", "firstupdateid", "lastupdateid"}
-"""Columns of files that hold an order book's levels and their changes."""
+"""Columns of files with an order book's levels and their changes."""
 
 
 @lru_cache(maxsize=64)
 def places(header: str) -> dict[str, int]:
-    """Where a header's columns are.
+    """Find the positions of a header's columns.
 
     Raises `ValueError` for one without a time or a price, and for an order book's.
 
@@ -51,7 +51,7 @@ def places(header: str) -> dict[str, int]:
     """
     given = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in cells(header, header)]
     if not _OF_BOOKS.isdisjoint(given):
-        raise ValueError(f"the header is that of an order book, not of trades or bars: {header[:200]}")
+        raise ValueError(f"the header belongs to an order book, not to trades or bars: {header[:200]}")
     places_: dict[str, int] = {}
     for what, names in NAMES.items():
         place = next((given.index(name) for name in names.split() if name in given), None)
@@ -66,12 +66,12 @@ def places(header: str) -> dict[str, int]:
 
 
 def cells(line: str, header: str) -> list[str]:
-    """The fields of a record, whose header says what lies between them; none if its quotes are broken."""
+    """Split a record into fields by its header's delimiter; none if its quotes are broken."""
     return cells_of(line, mark_of(header), skipinitialspace=True)
 
 
 def mark_of(header: str) -> str:
-    """What lies between the fields of records behind a header.
+    """Return the delimiter of a header and its records.
 
     >>> mark_of("t;o;c")
     ';'
@@ -80,7 +80,7 @@ def mark_of(header: str) -> str:
 
 
 def header_of(line: str) -> str | None:
-    """The header that a file begins with, or that a file which begins so has none of; None if it is neither.
+    """Return the header in a file's first line, or the known header of a file without one; None if neither.
 
     >>> header_of("14595855,64000.1,0.5,14595855,14595855,1617753600011,True,True").split(",")[0]
     'aggtradeid'

@@ -1,8 +1,9 @@
-"""The columns that all formats of trades and bars have, and how they come from what feeds send.
+"""The common columns of all formats of trades and bars, and how to make them from raw feeds.
 
 at        when: of a trade its own time, of a bar its beginning (UTC; a day's is its date at midnight)
 symbol    as the feed writes it
-kind      "trades", "bars", or "status": that a symbol's trading has halted or goes on
+kind      "trades", "bars", "status": that a symbol's trading has halted or resumed; or "corrections": that a
+          trade was cancelled (`busted`), or as what it is reported instead
 price     of a bar, its close; `open`, `high`, `low` and `close` are the price, too, of a trade
 size      shares, coins or contracts; of a bar, its volume
 value     what it is worth, in the currency of the settings; null where that isn't known, and `unvalued` why:
@@ -17,7 +18,8 @@ unpriced  why a trade doesn't set the last price (`us_tapes`); null if it does. 
 span      seconds that the row covers: 0 of a trade, 86,400 of a day
 adjusted  the close as adjusted later; split  into how many shares each became on that day
 auction   of a trade in an auction, which: "opening", "closing", "reopening" or "crossing"
-halted    of a status, 1 of a halt and 0 if trading goes on; reason  what the exchange says of it
+busted    1 if the exchange has cancelled the trade with this number; `kind` is "corrections"
+halted    of a status, 1 for a halt and 0 if trading continues; reason  what the exchange says of it
 event     what names the trade, by its number, or the bar, by all that it says; null of a trade without number
 
 A number that can't be read makes its message a dead letter. Messages that are neither trade, bar nor status
@@ -60,14 +62,15 @@ COLUMNS = {
     "auction": pl.String(),
     "unpriced": pl.String(),
     "extremes": pl.Boolean(),
+    "busted": pl.Float64(),
     "halted": pl.Float64(),
     "reason": pl.String(),
     "arrived": pl.Int64(),
 }
 ALL_DAY = {"zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"}
-"""Settings of exchanges that never close and whose instruments are no shares."""
+"""Settings of exchanges that never close and don't trade shares."""
 _PLACES = 100_000
-"""More events than a frame holds."""
+"""More events than any frame holds."""
 
 
 def as_trades(
@@ -79,14 +82,14 @@ def as_trades(
     negative: bool = False,
     **given: pl.Expr,
 ) -> Stream:
-    """A format's rows in the columns of all; those that aren't given are null.
+    """Convert a format's rows to the common columns; missing columns are null.
 
-    `identity` names trades whose numbers don't. Prices at or below 0, as futures, spreads and rates have had
-    them, count if they may be `negative`.
+    `identity` identifies trades whose numbers don't. Prices at or below 0, which futures, spreads and rates
+    have had, count if `negative` is set.
 
-    Rows follow in the order in which they arrived: `arrived` is a column of the stream's already, and so is
-    `place`, a row's place in its message, if that holds several. What instruments are, their files say, else
-    `names`, where `named` is true. Raises `ValueError` for settings that can't be.
+    Rows stay in the order of arrival: the stream already has the column `arrived`, and also `place`, a row's
+    position in its message, if messages hold several. Instruments are defined by their files, or else by
+    `names` where `named` is true. Raises `ValueError` for invalid settings.
     """
     place = pl.col("place") if "place" in stream.columns else pl.lit(0)
     rows = stream.select(
@@ -116,17 +119,17 @@ def as_trades(
     number_text = pl.col("seq").cast(pl.String)
     named_by = number_text if identity is None else pl.coalesce("identity", number_text)
     trade = pl.concat_str(*where, named_by, separator=" ")
-    # Rows of prices without extremes may be trades, and several trades may be alike.
+    # Rows of prices without high and low may be trades, and several trades may be equal.
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
     priced = pl.col("price").is_finite() if negative else pl.col("price") > 0
     value = pl.col("value").abs() if negative else pl.col("value")
     worth = valued(settings, names, pl.col("named"))
-    # What has no number is named by where it came from, so that no two trades are taken for one.
+    # Trades without a number are identified by where they came from, so that equal ones all count.
     unnumbered = -(pl.col("arrived") * _PLACES + pl.col("place")) - 1
     return (
-        rows.filter(priced | (pl.col("kind") == "status"))
+        rows.filter(priced | (pl.col("kind") == "status") | pl.col("busted").is_not_null())
         .with_columns(
             **prices,
             event=pl.when(is_trade).then(trade).when(pl.col("kind") == "bars").then(bar),
@@ -149,28 +152,36 @@ def as_trades(
     )
 
 
+def halves(stream: Stream, both: pl.Expr) -> Stream:
+    """Split each row that cancels a trade and reports a replacement in two, with 0 and 1 in column `half`.
+
+    All others stay one row, with half 0.
+    """
+    return stream.with_columns(half=pl.int_ranges(0, pl.when(both).then(2).otherwise(1))).explode("half")
+
+
 def text(raw: pl.Expr) -> pl.Expr:
-    """JSON text of a string or a number, without quotes; null of null."""
+    """Return the JSON text of a string or a number, without quotes; null for null."""
     text_ = raw.cast(pl.String).str.strip_chars('"')
     return pl.when(text_ != "null").then(text_)
 
 
 def number(raw: pl.Expr, where: pl.Expr, needed: bool = True) -> pl.Expr:
-    """A number, which may stand as a string, of the rows `where` it is one; others aren't looked at.
+    """Read a number, which may be a string, in the rows selected by `where`.
 
-    With `needed` a row without it is a dead letter, too.
+    If `needed`, rows without it are dead letters, too.
     """
     digits = text(raw)
     return pl.when(where).then(digits.fill_null("missing") if needed else digits).cast(pl.Float64)
 
 
 def whole(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
-    """A whole number, of the rows `where` there may be one; null where it is not one."""
+    """Read a whole number in the rows selected by `where`; null if it isn't one."""
     return pl.when(where).then(text(raw)).cast(pl.Int64, strict=False)
 
 
 def name_number(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
-    """A number for an id: itself, or of a UUID 60 bits of it, below 0 since they rise in no order.
+    """Convert an id to a number: itself, or 60 bits of a UUID, below 0 because UUIDs are not in order.
 
     >>> import polars as pl
     >>> raw = pl.Series(["7", '"20f43950-d8dd-5b31-9112-a178eb6023af"', '"x"'])
@@ -184,14 +195,15 @@ def name_number(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
 
 
 def auction_of(conditions: pl.Expr, auctions: Sequence[tuple[str, str]]) -> pl.Expr:
-    """The first of `auctions`, each a pattern and its name, that a trade's conditions hold; null of none."""
+    """Return the name of the first of `auctions`, pairs of pattern and name, that matches a trade's
+    conditions."""
     return pl.coalesce(
         *(pl.when(conditions.str.contains(codes)).then(pl.lit(name)) for codes, name in auctions)
     )
 
 
 def since_1970(given: pl.Expr) -> pl.Expr:
-    """A time from a number since 1970 in s, ms, us or ns: which of them follows from its size.
+    """Convert s, ms, us or ns since 1970 to a time; the unit follows from the size.
 
     >>> pl.select(since_1970(pl.lit(1_633_998_523_963))).item().isoformat()
     '2021-10-12T00:28:43.963000+00:00'
@@ -210,12 +222,12 @@ def since_1970(given: pl.Expr) -> pl.Expr:
 
 
 def unix_time(raw: pl.Expr) -> pl.Expr:
-    """The same of a whole number as the message has it; null for what is none."""
+    """The same for a message's raw whole number; null if it isn't one."""
     return since_1970(text(raw).cast(pl.Int64, strict=False))
 
 
 def iso_time(raw: pl.Expr) -> pl.Expr:
-    """A time from RFC 3339 text, to the microsecond; null where it is not one.
+    """Convert RFC 3339 text to a time, to the microsecond; null if it isn't one.
 
     >>> pl.select(iso_time(pl.lit('"2021-02-22T15:51:44.208123456Z"'))).item().isoformat()
     '2021-02-22T15:51:44.208123+00:00'
@@ -224,7 +236,7 @@ def iso_time(raw: pl.Expr) -> pl.Expr:
 
 
 def chosen(given: Mapping[str, str], name: str, known: Collection[str]) -> list[str]:
-    """The parts of a setting that lists names. Raises `ValueError` for one that isn't known."""
+    """Return the names in a setting that is a list. Raises `ValueError` for an unknown name."""
     names = [part.strip() for part in given[name].split(",") if part.strip()]
     if unknown := [part for part in names if part not in known] or ([""] if not names else []):
         raise ValueError(f"--set {name}={given[name]}: {unknown[0]!r} is not one of {', '.join(known)}")

@@ -1,7 +1,7 @@
 """Sale conditions of the consolidated tapes of US stocks: trades that do not set the last price.
 
-Such a trade has a volume, but its price is not the market's of that moment: it was agreed on before, is an
-average, is settled on another day, or is reported late. Some of them may still set the day's high and low.
+Such a trade has a volume, but its price is not the market's at that moment: it was agreed on before, is an
+average, is settled on another day, or is reported late. Some may still set the day's high and low.
 
 Source: the tables of consolidated processing in the Consolidated Tape System's and the UTP Trade Data Feed's
 specifications, and the vendors' numbers for the conditions.
@@ -15,7 +15,8 @@ import polars as pl
 
 
 class Condition(NamedTuple):
-    """Why a trade doesn't set the last price, by numbers and codes, and whether it sets high and low."""
+    """A reason why a trade doesn't set the last price, by numbers and codes, and whether it sets high and
+    low."""
 
     why: str
     numbers: tuple[int, ...]
@@ -36,17 +37,20 @@ CONDITIONS = (
     Condition("prior reference price", (22,), "P", extremes=True),
     Condition("late", (5, 32, 33), "GZ", extremes=True),
 )
-"""The first that a trade has counts: those that set no extremes come first."""
+"""A trade's first condition in this order counts: those that don't set high and low come first."""
 
 ODD_LOT = "odd lot"
-"""Too small to set the last price, at the market's price all the same."""
+"""Too small to set the last price, although at the market's price."""
+
+CORRECTED = "corrected"
+"""Reported in place of a cancelled trade, some time after it."""
 
 _AVERAGE = ("average price", '"B"')
-"""B is an average price on the tapes A and B; on C it is a bunched trade, which sets the price."""
+"""On tapes A and B, B is an average price; on C, it is a bunched trade, which sets the price."""
 
 
 def by_numbers(conditions: pl.Expr) -> dict[str, pl.Expr]:
-    """The columns `unpriced` and `extremes` from a list of Polygon's numbers as text.
+    """Return the columns `unpriced` and `extremes` from a list of Polygon's numbers as text.
 
     >>> texts = pl.Series(["[14,37]", "[0]", "[53]", "[33]"])
     >>> pl.select(**by_numbers(pl.lit(texts))).rows()
@@ -56,7 +60,7 @@ def by_numbers(conditions: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def by_codes(conditions: pl.Expr, tape: pl.Expr) -> dict[str, pl.Expr]:
-    """The same from a list of the tapes' codes as text, and the tape: A, B or C.
+    """The same from a list of the tapes' codes as text, and the tape (A, B or C).
 
     >>> texts, tapes = pl.Series(['["@","I"]', '[" ","B"]', '["@","B"]']), pl.Series(["C", "A", "C"])
     >>> pl.select(**by_codes(pl.lit(texts), pl.lit(tapes))).rows()

@@ -1,4 +1,4 @@
-"""Moves of a price: against the close of the session before, within a length of time, and as scores."""
+"""Moves of a price: from the previous session's close, within a span of time, and as scores."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TIMES = 2
 
 @dataclass(frozen=True)
 class SessionMove(PriceRule):
-    """A price has moved by so many percent from the close of the session before; fired once a session.
+    """A price has moved by a percentage from the previous session's close; fired once per session.
 
-    `value` is which price: ``"price"``, or of bars also ``"low"`` or ``"high"``. After `until`, a time of day
-    such as ``15:25``, nothing shorter than a day is reported. All other fields are as in
-    `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    `value` selects the price: ``"price"``, or for bars also ``"low"`` or ``"high"``. After `until`, a time of
+    day such as ``15:25``, only daily bars are reported. All other fields are as in `PriceRule`. Raises
+    `ValueError` or `TypeError` for an invalid one.
     """
 
     until: str = field(default="", kw_only=True)
@@ -58,7 +58,7 @@ class SessionMove(PriceRule):
         if "reported" in memory:
             return None
         if self.limit.side(moved) == "past":
-            memory["reported"] = True
+            memory["reported"] = row.at_us
         where = "" if self.value == "price" else f"the {self.value} "
         percent, date = number(moved.value), tick.at.date
         why = f"{where}{figure} is {percent} % from {number(prior)}, the close before {date}"
@@ -67,18 +67,23 @@ class SessionMove(PriceRule):
     def _next_states(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
         return "fired" if self.limit.side(measured.figure) == "past" else None
 
+    def take_back(self, memory: dict[str, Any], at_us: int) -> None:
+        """See `LimitRule`: the session may be reported again."""
+        if memory.get("reported") == at_us:
+            del memory["reported"]
+
 
 Against = Literal["first", "high", "low"]
 
 
 @dataclass(frozen=True)
 class RollingMove(PriceRule):
-    """A price has moved by so many percent within the time `over`, until it is back.
+    """A price has moved by a percentage within the span `over`; cleared when it is back.
 
-    It is held `against` the ``"first"`` price of that time, the one `over` ago, or its ``"high"`` or
-    ``"low"``. These are kept by slices of a 120th of `over`, so that what lies at its far end may be older by
-    as much. Rows that themselves last as long as `over` say nothing. All other fields are as in
-    `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    It is compared (`against`) with the ``"first"`` price of that span, the one `over` ago, or its ``"high"``
+    or ``"low"``. These are stored in slices of a 120th of `over`, so prices at its far end may be older by
+    that much. Rows that themselves last as long as `over` are ignored. All other fields are as in
+    `PriceRule`. Raises `ValueError` or `TypeError` for an invalid one.
     """
 
     against: Against = field(default="first", kw_only=True)
@@ -105,7 +110,7 @@ class RollingMove(PriceRule):
             del past[0]
         reference = self._reference(past)
         opened, high, low = (row.answers[name] for name in ("open", "high", "low"))
-        # What a bar opened at came before all else of it.
+        # A bar's opening price came before its other prices.
         reference = (
             opened if reference is None else max(reference, opened) if self.against == "high" else reference
         )
@@ -138,13 +143,13 @@ def _keep(past: list[list[float]], bucket: int, opened: float, high: float, low:
 
 @dataclass(frozen=True)
 class ReturnScore(PriceRule):
-    """A return is so many standard deviations from the mean of the symbol's returns before.
+    """A return is a number of standard deviations away from the mean of the symbol's earlier returns.
 
-    Returns are differences of logarithms from step to step of `step`; bars that last longer are steps
-    themselves. Mean and deviation are exponentially weighted over `over` returns; there must be
-    `warm`. A return of less than `least` percent is past no limit. From one session to the next there is no
-    return, but between bars that are sessions. All other fields are as in `PriceRule`. Raises `ValueError`
-    or `TypeError` for a wrong one.
+    Returns are differences of logarithms between steps of length `step`; longer bars are steps themselves.
+    Mean and deviation are exponentially weighted over `over` returns, and need at least `warm`. A return of
+    less than `least` percent is never past the limit. There is no return from one session to the next, except
+    between bars that are sessions. All other fields are as in `PriceRule`. Raises `ValueError` or `TypeError`
+    for an invalid one.
     """
 
     step: Duration = field(default="1m", kw_only=True)
@@ -192,10 +197,9 @@ class ReturnScore(PriceRule):
 
 @dataclass(frozen=True)
 class SplitSeen(PriceRule):
-    """A session began with a split: prices before it are compared with those after in the shares of today.
+    """A session began with a split: earlier prices are compared with later ones in today's shares.
 
-    The limit is compared with the number of new shares for an old one. All other fields are as in
-    `PriceRule`.
+    The limit is compared with the number of new shares per old share. All other fields are as in `PriceRule`.
     """
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
@@ -216,11 +220,11 @@ class SplitSeen(PriceRule):
 
 @dataclass(frozen=True)
 class UnitChange(SplitSeen):
-    """Prices are a hundred times those before, or a hundredth: pence for pounds, cents for dollars.
+    """Prices are a hundred times the earlier ones, or a hundredth: pence for pounds, cents for dollars.
 
-    Prices before are then compared with those after in the new unit. If a session begins with it, it may be a
-    split of 1 to 100 as well, unless a column names the split. The limit is compared with how many times the
-    price is. All other fields are as in `PriceRule`.
+    Earlier prices are then compared with later ones in the new unit. If a session begins with it, it may also
+    be a split of 1 to 100, unless a column names the split. The limit is compared with the ratio of the
+    prices. All other fields are as in `PriceRule`.
     """
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:

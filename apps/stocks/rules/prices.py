@@ -1,17 +1,17 @@
-"""What rules about prices have in common: rows in the order of arrival, sessions, and splits between them."""
+"""The common parts of rules about prices: rows in the order of arrival, sessions, and splits between them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ....operators.rules.alert import Alert
+from ....operators.rules.alert import Alert, State
 from ....operators.rules.kinds.time_zones import zone_of
 from ....operators.rules.row import Row
-from ....operators.rules.rule import LimitRule, RuleState
+from ....operators.rules.rule import LimitRule, Measured, RuleState
 from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local
 from .splits import Opening, Split, split, unit_change
 
@@ -20,7 +20,7 @@ _TURNOVER_DAYS = 20
 
 
 class Tick(NamedTuple):
-    """Where a row stands: its moment, the close before its session, and a split that it begins with.
+    """The position of a row: its moment, the close before its session, and a split with which it begins.
 
     `prior` is None in the first session of all; `opens` is whether the row is its session's first.
     """
@@ -36,15 +36,17 @@ class PriceRule(LimitRule):
     """A rule about the prices of each symbol, in sessions.
 
     zone, hours
-        Where a day begins, and when the market is open, such as ``09:30-16:00``: a session's close is its
-        last price in these hours, or the minute after for the closing auction. Empty hours are all day.
+        The zone whose days count, and the hours in which the market is open, such as ``09:30-16:00``. A
+        session's close is its last price in these hours, or in the minute after, for the closing auction.
+        Empty hours mean all day.
     splits
-        How many percent a session's first price may be off a usual split to count as one, and any price off a
-        hundred times the one before to count as in another unit; 0 guesses neither.
+        The percentage by which a session's first price may differ from a usual split to count as one, and by
+        which any price may differ from a hundred times the previous one to count as another unit; 0 disables
+        both guesses.
     matching
-        A regular expression of the symbols it concerns: all of them unless given.
+        A regular expression for the symbols that it applies to: by default all.
 
-    All other fields are those of `LimitRule`.
+    `LimitRule` has all other fields.
     """
 
     zone: str = field(default="UTC", kw_only=True)
@@ -72,7 +74,7 @@ class PriceRule(LimitRule):
 
     @cached_property
     def symbols(self) -> re.Pattern[str] | None:
-        """Which symbols it concerns."""
+        """The symbols that it applies to."""
         return re.compile(self.matching) if self.matching else None
 
     def paths(self) -> Iterable[str]:
@@ -93,7 +95,7 @@ class PriceRule(LimitRule):
         return dict.fromkeys((self.value, *shown))
 
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """See `Rule`. Trades that don't set the last price are none of a session's prices."""
+        """See `Rule`. Trades that don't set the last price are ignored."""
         concerned_ = (row for row in super().concerned(rows) if not row.answers.get("unpriced"))
         if self.symbols is None:
             return concerned_
@@ -105,8 +107,13 @@ class PriceRule(LimitRule):
         """See `Rule`."""
         yield from super().window(state, in_order(rows), start_us, end_us, step_us)
 
+    def event(self, said: State, key: str, row: Row, measured: Measured) -> Alert:
+        """See `LimitRule`: the alert names its trade, which may be cancelled later."""
+        alert = super().event(said, key, row, measured)
+        return alert if row.answers["span"] else replace(alert, details={"reading": dict(row.key)})
+
     def tick(self, memory: dict[str, Any], row: Row) -> Tick:
-        """Take a row into the memory of its symbol's sessions."""
+        """Add a row to the memory of its symbol's sessions."""
         answers = row.answers
         span, price = answers["span"] or 0, answers["price"]
         at = day_of(row.at_us) if span >= DAY else local(row.at_us, self.zone)
@@ -144,11 +151,11 @@ class PriceRule(LimitRule):
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Rows by their times, and those of one time as they arrived."""
-    return sorted(rows, key=lambda row: (row.at_us, row.answers["arrived"]))
+    """Rows by their times, and rows with the same time in the order of arrival."""
+    return sorted(rows, key=lambda row: (row.at_us, row.answers["arrived"] or 0))
 
 
 def _turnover(row: Row) -> float | None:
-    """The money that changed hands in a day's bar; of other rows nothing is known of the day."""
+    """Return the turnover in a daily bar; None for other rows, which don't tell the day's."""
     size = row.answers["size"]
     return row.answers["price"] * size if row.answers["span"] >= DAY and size else None

@@ -1,4 +1,4 @@
-"""Rules about a symbol's trading status: that it is halted, and that it is silent though it is not."""
+"""Rules about a symbol's trading status: halted, or silent although not halted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure
 from ....operators.windows.durations import Duration, duration_text
+from ..formats.us_tapes import CORRECTED
 from .prices import in_order
 from .sessions import Hours, local
 
@@ -22,9 +23,9 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Halt(LimitRule):
-    """The exchange has halted a symbol's trading, until it goes on.
+    """The exchange has halted trading in a symbol; cleared when trading resumes.
 
-    `value` is 1 in a status that halts and 0 in one that trades. All fields are those of `LimitRule`.
+    `value` is 1 while trading is halted and 0 otherwise. All fields are those of `LimitRule`.
     """
 
     per: Sequence[str] = field(default=("symbol",), kw_only=True)
@@ -41,7 +42,7 @@ class Halt(LimitRule):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        said = "trading is halted" if figure.value else "trading goes on"
+        said = "trading is halted" if figure.value else "trading continues"
         return Measured(figure, f"{said}: {row.answers['reason'] or 'no reason is given'}")
 
     def _because(self, said: Any, figure: Figure) -> str:
@@ -52,10 +53,10 @@ class Halt(LimitRule):
 class SilentSymbol(Rule):
     """A symbol that traded has had no trade for longer than `longer` while its market was open.
 
-    It clears with the next trade. Time while the market is closed (`zone`, `hours`, as for `PriceRule`), and
-    while a status says that trading is halted, is no silence: it begins when trading goes on, which only a
-    status says. Raises
-    `ValueError` for a `longer` that isn't a length of time, and for hours or zones that there aren't.
+    It clears with the next trade. Time in which the market is closed (`zone`, `hours`, as for `PriceRule`) or
+    a status reports a halt doesn't count as silence. After a halt, silence begins when trading resumes, which
+    only a status reports. Raises `ValueError` for a `longer` that isn't a duration, and for invalid hours or
+    zones.
     """
 
     longer: Duration = field(default="", kw_only=True)
@@ -93,7 +94,7 @@ class SilentSymbol(Rule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return "price", "halted", "arrived"
+        return "price", "halted", "arrived", "unpriced"
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
@@ -105,6 +106,8 @@ class SilentSymbol(Rule):
             if memory is not None:
                 yield from self._due(memory, key, row.at_us)
             halted = row.answers["halted"]
+            if row.answers.get("unpriced") == CORRECTED:
+                continue
             if halted is None:
                 before = {} if memory is None else memory
                 if "on" in before:

@@ -12,16 +12,17 @@ from ....operators.rules.kinds.beyond import Beyond
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure, number
+from ..formats.us_tapes import CORRECTED
 from .prices import in_order
 
 _SHOWN = ("price", "size", "value", "side", "span", "auction", "unpriced", "arrived")
 
 
 class Tape(LimitRule):
-    """What rules about single trades have in common: their order, and the taker's side.
+    """The common parts of rules about single trades: their order, and the taker's side.
 
-    Where a feed doesn't say which, the tick test does: a trade above the last other price was bought, one
-    below it was sold.
+    If a feed doesn't name the taker, the tick test decides: a trade above the last different price was
+    bought, a trade below it was sold.
 
     Source: Lee, Ready, "Inferring Trade Direction from Intraday Data", J. Finance 1991.
     """
@@ -41,11 +42,11 @@ class Tape(LimitRule):
         yield from super().window(state, in_order(rows), start_us, end_us, step_us)
 
     def taker_side(self, memory: dict[str, Any], answers: Mapping[str, Any]) -> str:
-        """The taker of a trade, in words, and what it was."""
+        """A description of a trade's taker, and the side."""
         price, last, unpriced = answers["price"], memory.get("last"), answers.get("unpriced")
         given = {"buy": "bought", "sell": "sold"}.get(answers["side"] or "")
         if unpriced:
-            guess = f"traded ({unpriced})"  # its price says nothing of who came first
+            guess = f"traded ({unpriced})"  # its price tells nothing about the aggressor
         else:
             if last is not None and price != last:
                 memory["tick"] = "bought" if price > last else "sold"
@@ -61,8 +62,8 @@ class Tape(LimitRule):
 class Block(Tape):
     """A trade is large by its `value`: ``"size"``, ``"shares"``, or ``"value"`` in money.
 
-    Prints of auctions are no blocks, unless `auctions` is True: then they are named as such. All other fields
-    are those of `LimitRule`.
+    Auction prints are not blocks, unless `auctions` is True; then the alert mentions the auction. `LimitRule`
+    has all other fields.
     """
 
     per: Sequence[str] = field(default=("symbol",), kw_only=True)
@@ -101,13 +102,13 @@ class LargeTrade(Tape, Beyond):
 class OutOfOrder(Rule):
     """Trades of a symbol at a venue arrived after others with higher numbers; fired once for each window.
 
-    The figure is how many. Numbers that rise with gaps, as most feeds have, are in order. Those below 0 only
-    name trades.
+    The figure is their number. Numbers that rise with gaps, as in most feeds, are in order. Negative numbers
+    only identify trades.
     """
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return ("arrived", "span", "number")
+        return ("arrived", "span", "number", "unpriced")
 
     def names(self) -> Iterable[str]:
         """See `Rule`."""
@@ -129,7 +130,8 @@ class OutOfOrder(Rule):
         by_key: dict[tuple[Any, Any], list[Row]] = {}
         for row in self.concerned(rows):
             number_ = row.answers["number"]
-            if number_ is not None and number_ >= 0 and row.answers["span"] == 0:
+            in_turn = row.answers["span"] == 0 and row.answers.get("unpriced") != CORRECTED
+            if number_ is not None and number_ >= 0 and in_turn:
                 by_key.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
         for (symbol, venue), trades in sorted(by_key.items(), key=str):
             key = _key([symbol, venue])

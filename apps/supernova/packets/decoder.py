@@ -1,4 +1,4 @@
-"""The decoder of alert packets: containers, JSON, and bytes whose schema is named or stands in the key."""
+"""The decoder of alert packets: Avro containers, JSON, and Avro with a schema id or a schema in the key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Survey = Literal["ztf", "rubin"]
 
 _PACKETS: dict[str, Callable[[Any], dict[str, Any]]] = {"ztf": ztf.packet, "rubin": rubin.packet}
 CONTAINER = b"Obj\x01"
-"""How an Avro container begins."""
+"""The first bytes of an Avro container."""
 _SHOWN = 300
 _container = container_reading(None, False)
 
@@ -36,10 +36,9 @@ _container = container_reading(None, False)
 class Packets:
     """A `Decoder` of a survey's alert packets into the columns of `PACKET`.
 
-    A message may be an Avro container that holds one alert, as ZTF sends them; JSON; in Confluent's wire
-    format, as Rubin sends them, with the schema from the files `schemas`, from the `registry`, or, without
-    either, from the package `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink
-    sends them.
+    A message may be an Avro container with one alert (ZTF); JSON; in Confluent's wire format (Rubin), with
+    the schema from the files `schemas`, from the `registry`, or, without either, from the package
+    `lsst-alert-packet`; or plain Avro with its schema in the message's key (Fink).
     """
 
     survey: Survey
@@ -55,17 +54,17 @@ class Packets:
         return dict(_frame(_build([])).schema)
 
     def definition(self) -> dict[str, Any]:
-        """What it reads; where the schemas come from makes no difference."""
+        """The definition, which doesn't depend on where the schemas come from."""
         scores = {"scores": [score.path for score in self.scores]} if self.scores else {}
         return {"survey": self.survey, "version": self.version, **scores}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages were refused."""
+        """Return the rows of a batch, and why the other messages were refused."""
         keys = messages.key.to_pylist()
         return one_by_one(messages, [self._read(key) for key in keys], _build, _frame)
 
     def one(self, value: bytes, key: bytes | None = None) -> dict[str, Any]:
-        """A single packet. Raises `Misread`, and whatever else broken bytes bring about."""
+        """Decode a single packet. Raises `Misread`, and anything else that broken bytes can cause."""
         packet: dict[str, Any] = self._read(key)(memoryview(value))
         return packet
 
@@ -89,7 +88,7 @@ class Packets:
         raise Misread(f"not an alert packet: it begins with {begin!r}, and has no schema")
 
     def _records(self, data: memoryview) -> list[Any]:
-        """Those of a container, or why not: whose it is, if it is of a survey with a schema that is wrong."""
+        """Return a container's records. An error names the survey if its schema is invalid Avro."""
         try:
             return records(data)
         except Misread:
@@ -107,13 +106,13 @@ class Packets:
         return {}
 
     def _keyed(self, key: bytes) -> Read:
-        """How messages are read whose key is their schema."""
+        """Return the reader for messages with their schema in the key."""
         if key not in self._readings:
             try:
                 schema = load(key.decode())
                 self._readings[key] = reading(schema, schema, False)
             except ValueError as error:
-                raise Misread(f"its key is no schema: {str(error)[:_SHOWN]}") from None
+                raise Misread(f"its key is not a schema: {str(error)[:_SHOWN]}") from None
         return self._readings[key]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -122,7 +121,7 @@ class Packets:
 
 
 def records(data: memoryview) -> list[Any]:
-    """All records of an Avro container. Raises `Misread` for one that is broken."""
+    """Read all records of an Avro container. Raises `Misread` for a broken one."""
     packets: list[Any] = _container(data)
     return packets
 
@@ -135,13 +134,13 @@ _HEADER = {
         {"name": "meta", "type": {"type": "map", "values": "bytes"}},
     ],
 }
-"""How Avro's specification has the beginning of a container."""
+"""The header of a container in Avro's specification."""
 
 
 def schema_name(head: bytes) -> str:
-    """The full name of the schema that a container begins with; empty where that can't be read.
+    """Return the full name of the schema in a container's header; empty if unreadable.
 
-    The schema need not keep Avro's rules, as TURBO's doesn't.
+    The schema need not be valid Avro: TURBO's isn't.
     """
     import fastavro
 

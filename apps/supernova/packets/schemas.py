@@ -1,4 +1,4 @@
-"""The schemas that packets in Confluent's wire format were written with, by their numbers."""
+"""The writer schemas of packets in Confluent's wire format, by their numbers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _VERSION = re.compile(r"lsst\.v(\d+)_(\d+)\.alert")
 
 
 class NoSchemas(StreamgaugeError, ImportError):
-    """Nothing is named that has the schemas of packets, and the package that has them isn't installed."""
+    """No source of the packets' schemas is named, and the package with them isn't installed."""
 
 
 @dataclass(frozen=True)
 class Schemas:
-    """Schemas of files, whose `lsst.v9_0.alert` is number 900, of a registry, or of `lsst-alert-packet`.
+    """Schemas from files, where `lsst.v9_0.alert` is number 900, from a registry, or from
+    `lsst-alert-packet`.
 
-    The latter is a package under the GPL, and used only where neither files nor a registry are named.
+    This package is under the GPL, and used only if neither files nor a registry are named.
     """
 
     registry: Registry | None
@@ -34,10 +35,10 @@ class Schemas:
     _known: dict[int, Read] = field(default_factory=dict)
 
     def reading(self, number: int) -> Read:
-        """Reads packets of that schema, or refuses them if there is none.
+        """Return the reader of packets with a schema's number, which refuses them if there is no such schema.
 
-        Raises `NoSchemas` where nothing is named that has schemas, and without the package; `OSError` or
-        `ValueError` for files that are none; `Unavailable` where the registry can't be queried.
+        Raises `NoSchemas` if no source of schemas is named and the package is missing; `OSError` or
+        `ValueError` for files that aren't schemas; `Unavailable` if the registry can't be queried.
         """
         if number not in self._known:
             try:
@@ -72,9 +73,9 @@ class Schemas:
 
 
 def schemas_of(files: Iterable[str]) -> dict[int, Any]:
-    """The schemas in files, by their numbers: an .avsc, beside which its parts may be, or a container.
+    """Read schemas by number from files: an .avsc, possibly with its parts next to it, or a container.
 
-    Raises `OSError` for a file that can't be read, `ValueError` for one that has no schema of Rubin's.
+    Raises `OSError` for a file that can't be read, `ValueError` for one without a schema of Rubin's.
     """
     by_number = {}
     for file in files:
@@ -110,13 +111,13 @@ def _schema_in(path: Path) -> dict[str, Any]:
 
 
 def packaged() -> Path:
-    """The folder of the package's schemas. Raises `NoSchemas`, saying what to do."""
+    """Return the folder of the package's schemas. Raises `NoSchemas` with the remedy."""
     try:
         from lsst.alert import packet
     except ImportError:
         raise NoSchemas(
             "Rubin's packets in the wire format name the schema they were written with, and don't have it: "
             "name a registry by --set registry=URL or a file by --set schema=FILE, an .avsc or a container; "
-            "or install the package that has them, under the GPL, by pip install 'streamgauge[rubin]'"
+            "or install the package that has them, under the GPL, by streamgauge's extra 'rubin'"
         ) from None
     return Path(packet.__file__).parent / "schema"

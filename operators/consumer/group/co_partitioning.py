@@ -1,7 +1,7 @@
-"""Two joined streams meet partition by partition: both topics alike, and a worker that has both of a number.
+"""Co-partitioning of joined streams: both topics need equally many partitions, read by the same worker.
 
-Workers are given the same numbers of both only if they are assigned by ranges, and if all give up all of them
-in a rebalance; and the places of both must be committed together.
+Workers get the same partition numbers of both topics only if partitions are assigned by range and every
+member gives up all of its partitions in a rebalance. The positions of both must be committed together.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ...watermarks.position import Input
 
 _STRATEGY = "partition.assignment.strategy"
 RANGES = {_STRATEGY: "range"}
-"""The setting that gives a member partitions of the same numbers of two topics that have equally many."""
+"""The setting that assigns a member the same partition numbers of two topics of equal size."""
 
 
 def check_joined(stream: Stream, delivery: str, settings: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a run that could not keep the two sides of a join together."""
-    if stream.joined is None:
+    """Raise `ValueError` for a run that can't keep the two sides of a join together."""
+    if stream.reading.joined is None:
         return
     if delivery != "exactly_once":
         raise ValueError(
@@ -42,9 +42,11 @@ def check_joined(stream: Stream, delivery: str, settings: Mapping[str, Any]) -> 
 
 def check_alike(stream: Stream, partitions: Mapping[str, int]) -> None:
     """Raise `TopicError` for joined topics that don't have the same number of partitions."""
-    if stream.joined is None:
+    if stream.reading.joined is None:
         return
-    one, two = (part.topics[0] for part in stream.joined.parts)
+    if stream.reading.joined.of_itself:
+        return
+    one, two = (part.topics[0] for part in stream.reading.joined.parts)
     if partitions[one] != partitions[two]:
         raise TopicError(
             f"join: the topic {one!r} has {partitions[one]} partitions and {two!r} has {partitions[two]}; "
@@ -54,12 +56,14 @@ def check_alike(stream: Stream, partitions: Mapping[str, int]) -> None:
 
 
 def check_joins(streams: Mapping[str, Stream]) -> None:
-    """Raise `ValueError` for streams whose joins can't share one reading.
+    """Raise `ValueError` for streams whose joins can't share a consumer.
 
     One side of a join waits while the other is behind. Joins of the same two topics agree on who waits; with
-    others a ring of topics could wait for one another.
+    other topics, several could deadlock waiting for one another.
     """
-    joins = {name: _topics(stream) for name, stream in streams.items() if stream.joined is not None}
+    topics = {name: _topics(stream) for name, stream in streams.items()}
+    # A stream joined with itself waits for no other topic.
+    joins = {name: joined for name, joined in topics.items() if len(joined) > 1}
     for (one, ours), (two, theirs) in combinations(joins.items(), 2):
         if ours & theirs and ours != theirs:
             raise ValueError(
@@ -69,16 +73,16 @@ def check_joins(streams: Mapping[str, Stream]) -> None:
 
 
 def partners_of(stream: Stream, where: Input) -> set[Input]:
-    """The partition that a joined stream's partition meets."""
+    """The partition that a joined stream's partition is matched with; empty if that is itself."""
     return {Input(topic, where.partition) for topic in _topics(stream)} - {where}
 
 
 def check_partners(stream: Stream, inputs: Collection[Input], others: Collection[Input]) -> None:
-    """Raise `TopicError` if a worker is given partitions without those that they are joined with.
+    """Raise `TopicError` if a worker is assigned partitions without the partitions they are joined with.
 
-    `inputs` are those that it is given now, `others` those that it has.
+    `inputs` are newly assigned; the worker already has `others`.
     """
-    if stream.joined is None:
+    if stream.reading.joined is None:
         return
     for where in inputs:
         partners = partners_of(stream, where)
@@ -91,5 +95,7 @@ def check_partners(stream: Stream, inputs: Collection[Input], others: Collection
 
 
 def _topics(stream: Stream) -> set[str]:
-    """The topics that a stream joins; none for other streams."""
-    return set() if stream.joined is None else {part.topics[0] for part in stream.joined.parts}
+    """The topics that a stream joins; empty for other streams."""
+    return (
+        set() if stream.reading.joined is None else {part.topics[0] for part in stream.reading.joined.parts}
+    )

@@ -1,8 +1,8 @@
-"""Which streams a group has, as its table topics show.
+"""Which streams a group has, according to its table topics.
 
-A lone stream's table topic is ``<group>.table.<fingerprint>``, that of one of several
-``<group>.<name>.table.<fingerprint>``. Another group may be called ``<group>.<name>``, so the name alone
-says nothing: what a topic holds says whether its stream runs together with others, and with which.
+A lone stream's table topic is ``<group>.table.<fingerprint>``; if several run together, each has
+``<group>.<name>.table.<fingerprint>``. Another group may be called ``<group>.<name>``, so the name alone is
+ambiguous: the topic's content shows whether its stream runs together with others, and with which.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .committed import LONE, STREAM_NAME
 _SECONDS = 30.0
 _TRY_SECONDS = 3.0
 _TRANSACTION_MS = 60_000
-"""The longest that a transaction of a worker or a merger lasts unless "transaction.timeout.ms" says so."""
+"""The longest that a worker's or merger's transaction lasts, unless "transaction.timeout.ms" is set."""
 
 
 def committed_by(
     config: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]
 ) -> list[KafkaPartition]:
-    """What a group has committed of these partitions. Raises `KafkaException` if brokers don't answer.
+    """What a group has committed for these partitions. Raises `KafkaException` if brokers don't answer.
 
-    They don't while a transaction with such a commit is open. One that a dead or stopped process has left
-    open lasts until it times out, and that is waited for.
+    They don't answer while a transaction with such a commit is open. If a dead or stopped process left one
+    open, this waits until it times out.
     """
     consumer = Consumer(member_config(config, group), logger=LIBRARY_LOG)
     lasting = int(config.get("transaction.timeout.ms", _TRANSACTION_MS)) / 1000
@@ -48,19 +48,19 @@ def committed_by(
                 patience.done()
                 return committed
             except KafkaException as error:
-                # A user without the right to use the group learns so only from the log; the answer never
-                # comes.
+                # A user without permission on the group learns this only from the client's log; no
+                # answer ever arrives.
                 beside = consumer.poll(0.0)
                 fault = (beside and beside.error()) or error.args[0]
                 if not passing(fault) or time.monotonic() > deadline:
                     raise refused(fault, "read the group's positions", group=group) from None
-                patience.failed(KafkaException(fault))  # or coordinators of a new broker are still loading
+                patience.failed(KafkaException(fault))  # or a new broker's coordinators are still loading
     finally:
         consumer.close()
 
 
 def recorded_in(config: Mapping[str, Any], topic: str) -> Snapshot | None:
-    """What the first partition of a table topic holds of its stream, None where it holds nothing."""
+    """The snapshot in the first partition of a table topic; None if it has none."""
     merger_group = f"{topic.rpartition('.table.')[0]}.merger"
     place = committed_by(config, merger_group, [KafkaPartition(topic, 0)])[0]
     metadata = place.metadata or ""
@@ -72,7 +72,7 @@ def recorded_in(config: Mapping[str, Any], topic: str) -> Snapshot | None:
 
 
 def table_topics_of(config: Mapping[str, Any], group_id: str, topics: Collection[str]) -> list[str]:
-    """The table topics of a group among `topics`: of a lone stream, and of streams that run together."""
+    """The table topics of a group among `topics`: those of a lone stream, and of streams run together."""
     alone = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
     together = [topic for topic, _ in tables_together(config, group_id, topics)]
     return [topic for topic in topics if alone.fullmatch(topic)] + together
@@ -81,9 +81,9 @@ def table_topics_of(config: Mapping[str, Any], group_id: str, topics: Collection
 def tables_together(
     config: Mapping[str, Any], group_id: str, topics: Collection[str], but: Collection[str] = ()
 ) -> Iterator[tuple[str, Snapshot]]:
-    """The table topics among `topics` of streams that run together in a group, and what they hold.
+    """The table topics among `topics` whose streams run together in a group, with their snapshots.
 
-    Those of the names `but` are not looked at.
+    Topics named in `but` are not read.
     """
     pattern = re.compile(re.escape(f"{group_id}.") + rf"({STREAM_NAME})\.table\.[0-9a-f]{{16}}")
     for topic in sorted(topics):
@@ -95,10 +95,10 @@ def tables_together(
 
 
 def other_streams(group_id: str, known: Collection[str], now: Collection[str]) -> DefinitionChanged:
-    """The error that a group is of the streams with the names `known`, and not of those that run `now`.
+    """The error for a group that has the streams `known` while the run has the streams `now`.
 
     >>> print(other_streams("posts", ["few", "many"], ["few", "all"]))
-    the group 'posts' is of the streams 'few' and 'many' together, and can't go on with others ('many' ...
+    the group 'posts' is of the streams 'few' and 'many' together, and can't continue with others ('many' ...
     """
     was = "a stream that runs by itself" if set(known) == {LONE} else f"the streams {_and(known)} together"
     changed = {
@@ -108,7 +108,7 @@ def other_streams(group_id: str, known: Collection[str], now: Collection[str]) -
     details = ", ".join(f"{_and(names)} {what}" for what, names in changed.items() if names)
     others = f"others ({details})" if details else "others"
     return DefinitionChanged(
-        f"the group {group_id!r} is of {was}, and can't go on with {others}: what it has counted belongs to "
+        f"the group {group_id!r} is of {was}, and can't continue with {others}: its counts belong to "
         "one place in its input. Run the same streams again, or give these a group_id of their own"
     )
 

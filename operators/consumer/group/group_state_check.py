@@ -1,11 +1,11 @@
 """What earlier runs of a consumer group left behind, checked before a run begins.
 
-A group goes on only with the definition, the input topic and the table topic that it began with: anything
-else would mix different results, or miss rows silently. What is known of it is in three places; each of them
-may be gone: the group's offsets (they expire), the table topic's snapshots, and the table topics' names. A
-topic's name shows whether state can be merged; what happens to rows before that is compared with the
-definition in its snapshots; the first is written before anything is read. They also hold the names of
-all streams that run together: a group goes on with all of them, and with no other.
+A group resumes only with the definition, input topic and table topic that it started with: anything else
+would mix different results or silently miss rows. Its state is in three places, each of which may be missing:
+the group's offsets (they expire), the table topic's snapshots, and the table topics' names. A topic's name
+shows whether state can be merged. The steps before that are compared with the definition in the topic's
+snapshots; the first snapshot is written before anything is read. Snapshots also record the names of all
+streams that run together: a group continues with exactly these.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _SECONDS = 30.0
 
 @dataclass
 class GroupState:
-    """A group's committed places by input partition, and the log in its table topic, if there are any.
+    """A group's committed positions by input partition, and the log in its table topic, if there are any.
 
-    `partitions` says how many each input topic of the stream has, `topic_ids` are the topics' ids now. Of
-    streams that run together each has a history, under its `name`; `together` are the names of all.
+    `partitions` is the number of partitions of each of the stream's input topics, `topic_ids` are the topics'
+    current ids. Each of several streams that run together has its own state, under its `name`; `together` are
+    the names of all of them.
     """
 
     client: Admin
@@ -69,9 +70,9 @@ class GroupState:
         self._recorded: Snapshot | None = None
 
     def read(self) -> None:
-        """Look up what there is.
+        """Read the group's state.
 
-        Raises `DefinitionChanged`, and `TopicError` if the topics are not those that the group began with.
+        Raises `DefinitionChanged`, and `TopicError` if the topics are not those that the group started with.
         """
         self.read_committed()
         topics = self.client.list_topics(timeout=_SECONDS).topics
@@ -101,13 +102,13 @@ class GroupState:
                     check_ahead(self.stream, self.group_id, where, place, counted.position.offset)
 
     def claim(self) -> None:
-        """Write down, once the table topic is there, whose group it is, and see that nobody did so before.
+        """Claim the group in its table topic, which exists by now; fail if another definition has claimed it.
 
-        Two definitions that begin a group at the same time both find it new, and would split its partitions.
-        Those with state that can't be merged have a topic each, made before the other's is looked for, so
-        that one of them at least sees the other's. Of others, which share a topic, the group is that one's
-        whose definition the topic has first. What refuses leaves no topic behind that would keep the other
-        from going on. Raises `DefinitionChanged`.
+        If two definitions start a group at the same time, both find it new, and would split its partitions.
+        If their states can't be merged, each has its own topic, created before it looks for the other's, so
+        at least one of them sees the other's. If they share a topic, the group belongs to the definition that
+        the topic has first. A definition that is refused leaves no topic behind that would block the other
+        one. Raises `DefinitionChanged`.
         """
         try:
             self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
@@ -131,11 +132,11 @@ class GroupState:
         )
 
     def starts_to_commit(self, ends: Mapping[Input, int] | None) -> dict[Input, Committed]:
-        """Where partitions without a committed place go on.
+        """The offsets from which partitions without a commit resume.
 
-        A partition that the table topic knows goes on behind its last delta there; the group's offsets had
-        expired. A group that never ran begins at `ends`, if given. Otherwise, and for partitions added later,
-        reading begins with the first message, which needs no place.
+        A partition that the table topic knows resumes after its last delta; the group's offsets had expired.
+        A group that never ran starts at `ends`, if passed. Otherwise, and for partitions added later, reading
+        starts at the first message, which needs no position.
         """
         places: dict[Input, Committed] = {}
         for where in set(inputs_of(self.partitions)) - self.places.keys():
@@ -149,7 +150,7 @@ class GroupState:
         return places
 
     def warn_lost(self, committed: Mapping[Input, Committed]) -> None:
-        """Say so if these places had to be found in the table topic, as the group's offsets had expired."""
+        """Warn if these positions came from the table topic because the group's offsets had expired."""
         if committed and not self.new:
             known = ", ".join(f"{where} at {committed[where].position.offset}" for where in sorted(committed))
             log.warning(
@@ -158,11 +159,11 @@ class GroupState:
             )
 
     def place(self, where: Input, position: Position) -> Committed:
-        """A place of this stream."""
+        """A committed position of this stream."""
         return Committed(position, (), self.fingerprint, self.topic_ids[where.topic])
 
     def read_committed(self) -> None:
-        """Look up what the group has committed. Raises `DefinitionChanged` if it is of other streams."""
+        """Read what the group has committed. Raises `DefinitionChanged` if it belongs to other streams."""
         self.places = self._committed()
 
     def commit(self, places: Mapping[Input, Places]) -> bool:
@@ -179,7 +180,7 @@ class GroupState:
         return True
 
     def _go_on(self, topics: set[str]) -> None:
-        """Go on under the fingerprint with which the group began, if only what touches no state changed."""
+        """Continue under the group's first fingerprint, if the changes don't affect state."""
         others = self._other_fingerprints(topics)
         if len(others) != 1 or self.table_topic in topics:
             return
@@ -192,12 +193,12 @@ class GroupState:
         self.fingerprint, self.table_topic = began_as, topic
         if changes := differences(recorded.definition, own):
             log.warning(
-                "the group %s goes on with its open windows under a changed definition: %s",
+                "the group %s continues with its open windows under a changed definition: %s",
                 *(self.log_group, "; ".join(changes)),
             )
 
     def _other_fingerprints(self, topics: set[str]) -> set[str]:
-        """Those of other definitions that the group's offsets and table topics are of."""
+        """Fingerprints of other definitions in the group's offsets and table topics."""
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
         pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
         known = {match[1] for topic in topics if (match := pattern.fullmatch(topic))}
@@ -215,7 +216,7 @@ class GroupState:
         raise self._changed(changes or ["what it was is not known any more"])
 
     def _check_recorded(self) -> None:
-        """Raise `DefinitionChanged` where rows are not treated as the group's first run did."""
+        """Raise `DefinitionChanged` if rows are treated differently than in the group's first run."""
         if self._recorded is None:
             return
         if set(self._recorded.together) != set(self.together):
@@ -235,7 +236,7 @@ class GroupState:
         of = f" of the stream {self.name!r}" if self.name else ""
         error = DefinitionChanged(
             f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Use "
-            "another group_id for the changed stream, or restore the group's definition; to go on with the "
+            "another group_id for the changed stream, or restore its definition; to continue with the "
             "changed one where the windows of the other have closed, stop the group's runs and run: "
             f"streamgauge groups migrate {self.group_id} MODULE:STREAM"
         )
@@ -250,7 +251,7 @@ class GroupState:
                 self._check_topic(topic, source)
 
     def _check_topic(self, topic: str, known: str) -> None:
-        """Raise `TopicError` if the topic that the group knows by this id has another one now."""
+        """Raise `TopicError` if the topic's id is no longer the one that the group knows."""
         if known and self.topic_ids.get(topic, known) not in ("", known):
             raise recreated(topic)
 
@@ -263,7 +264,7 @@ class GroupState:
             if p.offset >= 0
         }
         for places in known.values():
-            # An offset that was set by hand is of no stream yet.
+            # An offset that was set by hand belongs to no stream yet.
             if all(place.fingerprint for place in places.values()) and self.name not in places:
                 raise other_streams(self.group_id, places, self._names)
         return {where: places.get(self.name) or places[LONE] for where, places in known.items()}
@@ -271,7 +272,7 @@ class GroupState:
 
 def write_to_log(config: Mapping[str, Any], group_id: str, messages: Sequence[Outgoing]) -> None:
     """Write to a table topic outside of a run. Raises `KafkaException` if that fails."""
-    # The library takes half a second to make a producer idempotent; what is written here may come twice.
+    # Making a producer idempotent takes the library half a second; duplicates are harmless here.
     settings = producer_config(config, LARGEST) | {"enable.idempotence": False}
     producer = Producer(settings, logger=LIBRARY_LOG)
     faults = Faults(messages)
@@ -284,9 +285,9 @@ def write_to_log(config: Mapping[str, Any], group_id: str, messages: Sequence[Ou
 def commit_starts(
     histories: Sequence[GroupState], ends: Mapping[Input, int] | None
 ) -> dict[str, dict[Input, int]]:
-    """Commit where the streams of a group begin or go on, each as its history says (`starts_to_commit`).
+    """Commit the offsets from which the streams of a group start or resume (`starts_to_commit`).
 
-    Gives the offsets of all places that are known, by the streams' names.
+    Returns the offsets of all known positions, by stream name.
     """
     fresh = {own.name: own.starts_to_commit(ends) for own in histories}
     inputs = {where for places in fresh.values() for where in places}
@@ -301,7 +302,7 @@ def commit_starts(
         for where in inputs
     }
     if wanted and not histories[0].commit(wanted):
-        # Others have begun since it was looked, and committed places of their own.
+        # Others have started meanwhile, and committed positions of their own.
         for own in histories:
             own.read_committed()
         wanted = {}

@@ -36,7 +36,7 @@ from .group_registry import recorded_in, table_topics_of
 _SECONDS = 30.0
 
 Place = Literal["earliest", "latest"] | datetime | int | Mapping[tuple[str, int], int]
-"""Where a group is to go on: an end of its topics, a time, an offset of all partitions, or one of each."""
+"""Where a group resumes: an end of its topics, a time, one offset for all partitions, or one for each."""
 
 
 class GroupInUse(StreamgaugeError, RuntimeError):
@@ -104,15 +104,15 @@ def reset(
 def _topics_read(
     client: Admin, settings: Mapping[str, Any], group_id: str, tables: Sequence[str], known: Collection[str]
 ) -> set[str]:
-    """The input topics of a group: those that it has offsets of, and those that its table topics name.
+    """The input topics of a group: those that its offsets or its table topics name.
 
-    Offsets expire, and those of a topic end with it, also where it was created again.
+    Offsets expire, and are deleted with their topic, even if it is recreated.
     """
     names = set[str]()
     with suppress(ValueError):
         names |= {where.topic for where in committed_offsets(client, group_id)}
     for table in tables:
-        # What can't be read is about to be removed.
+        # Unreadable topics don't matter: they are about to be removed.
         with suppress(StreamgaugeError, KafkaException):
             recorded = recorded_in(settings, table)
             names |= set() if recorded is None else {topic for topic in recorded.sources if topic in known}
@@ -120,7 +120,7 @@ def _topics_read(
 
 
 def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[int, str]]) -> None:
-    """Set offsets of a group without members, each with its metadata."""
+    """Set the offsets of a group without members, each with its metadata."""
     places = [KafkaPartition(*where, offset, metadata) for where, (offset, metadata) in offsets.items()]
     wanted = ConsumerGroupTopicPartitions(group_id, places)
     try:
@@ -130,7 +130,7 @@ def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[in
 
 
 def check_empty(client: Admin, group: str) -> None:
-    """Raise `GroupInUse` if a group has members, and what `Admin.reach` raises."""
+    """Raise `GroupInUse` if a group has members, and whatever `Admin.reach` raises."""
     client.reach()
     try:
         members = described_group(client, group).result(_SECONDS).members
@@ -168,7 +168,7 @@ def committed_offsets(client: Admin, group_id: str) -> dict[Input, tuple[int, st
 
 
 def offsets_at(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
-    """The offsets of a place, as `reset` takes it, in these partitions. Raises `ValueError`."""
+    """Resolve a position, as `reset` accepts it, to offsets in these partitions. Raises `ValueError`."""
     first, last = begin_offsets(client, inputs), end_offsets(client, inputs)
     if to == "earliest":
         return {where: first[where] for where in inputs}
@@ -191,7 +191,7 @@ def offsets_at(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int
 
 
 def _at(client: Admin, inputs: list[Input], time: datetime, last: Mapping[Input, int]) -> dict[Input, int]:
-    """The first offsets with this timestamp or a later one; the end where there is none."""
+    """The first offsets with this timestamp or a later one; the end of partitions without one."""
     zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
     requests = {KafkaPartition(*w): OffsetSpec.for_timestamp(int(zoned.timestamp() * 1000)) for w in inputs}
     try:
@@ -209,6 +209,6 @@ def wait_until_gone(client: Admin, topics: list[str]) -> None:
         if time.monotonic() > deadline:
             raise TopicError(
                 f"the table topic {min(left)!r} can't be deleted: this user needs the right DELETE on it. "
-                "The group's offsets are as they were"
+                "The group's offsets are unchanged"
             )
         time.sleep(0.05)

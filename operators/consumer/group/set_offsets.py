@@ -1,9 +1,9 @@
-"""Offsets that no worker committed: set by ``kafka-consumer-groups``, a console of Kafka, or `skip`.
+"""Offsets that no worker committed: set by ``kafka-consumer-groups``, a Kafka console, or `skip`.
 
-The table topic says how far a group has counted. An offset behind that place leaves nothing out: the run
-continues at the log's end. One ahead of it would leave messages out, and the log would have a hole that no
-merger can go over. So the run is refused before it writes anything, unless `skip` has said that the messages
-in between are to be left out. Then the first delta covers them: it has no rows, and counts them as skipped.
+The table topic records how far a group has counted. An offset behind that position skips nothing: the run
+continues at the log's end. An offset ahead of it would skip messages and leave a hole in the log that no
+merger can cross. So the run is refused before it writes anything, unless `skip` has requested that the
+messages in between be skipped. Then the first delta covers them: it has no rows, and counts them as skipped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ log = logging.getLogger("streamgauge.kafka")
 
 
 class OffsetsAhead(StreamgaugeError, ValueError):
-    """A group's offset was set beyond what the group has counted, and no skip was requested."""
+    """A group's offset was set beyond what the group has counted, without a requested skip."""
 
 
 def resume(stream: Stream, group: str, where: Input, place: Committed, logs: Mapping[int, Tail]) -> Ends:
-    """Where a stream goes on in a partition, by its committed place and the whole log.
+    """The offset from which a stream resumes in a partition, from its commit and the whole log.
 
-    Raises `OffsetsAhead` for a place that would leave out messages.
+    Raises `OffsetsAhead` for a position that would skip messages.
     """
     offset = place.position.offset
     counted = None if place.fingerprint else counted_until(where, logs)
@@ -38,24 +38,24 @@ def resume(stream: Stream, group: str, where: Input, place: Committed, logs: Map
     known = counted.position.offset
     if offset < known:
         log.warning(
-            "the group %s has counted %s up to offset %d, and its offset was set back to %d: going on at %d, "
-            "so that no message counts twice; to count again from another place: streamgauge groups reset %s",
+            "the group %s has counted %s up to offset %d, and its offset was set back to %d: continuing at "
+            "%d, so that no message counts twice; to count from another offset: streamgauge groups reset %s",
             *(group, where, known, offset, known, group),
         )
         return follow(place.position, where, logs, place.moved)
     check_ahead(stream, group, where, place, known)
-    if stream.of_topic(where.topic).looks_back:
+    if stream.reading.of_topic(where.topic).reading.looks_back:
         log.warning("ids that were seen in %s before offset %d may count once more behind it", where, offset)
     log.warning("leaving out %s of %s, as requested by groups skip", _range(known, offset), where)
-    # Nothing is recalled: what was seen before a gap says nothing of what follows it.
+    # Earlier rows are not reread: rows before a gap are no guide to those after it.
     position = replace(counted.position, replay=known)
     return Ends(position, [cut for cut in counted.cuts if cut < offset], skip_to=offset)
 
 
 def check_ahead(stream: Stream, group: str, where: Input, place: Committed, known: int) -> None:
-    """Raise `OffsetsAhead` for a place that would leave out messages after the `known` offset.
+    """Raise `OffsetsAhead` for a position that would skip messages after the `known` offset.
 
-    It may do so if that was requested, in a stream that doesn't join two.
+    This is allowed if the skip was requested and the stream doesn't join two streams.
     """
     offset = place.position.offset
     if place.fingerprint or offset <= known:
@@ -67,7 +67,7 @@ def check_ahead(stream: Stream, group: str, where: Input, place: Committed, know
             f"written. To leave nothing out, set the offset back to {known}; to leave them out and have "
             f"them counted as skipped, run: streamgauge groups skip {group}"
         )
-    if stream.joined is not None:
+    if stream.reading.joined is not None:
         raise OffsetsAhead(
             f"{where}: {_range(known, offset)} can't be skipped, because the stream joins two streams and "
             f"earlier rows wait for partners among them. Set the offset back to {known}, or count again from "
@@ -76,7 +76,7 @@ def check_ahead(stream: Stream, group: str, where: Input, place: Committed, know
 
 
 def check_within(client: Admin, group: str, places: Mapping[Input, Committed]) -> None:
-    """Raise `OffsetsAhead` for a place that no worker committed and that lies beyond the end of its log."""
+    """Raise `OffsetsAhead` for a position beyond its partition's end that no worker committed."""
     by_hand = {where: place.position.offset for where, place in places.items() if not place.fingerprint}
     for where, end in high_watermarks(client, by_hand).items():
         if by_hand[where] > end:
@@ -93,7 +93,7 @@ def _range(known: int, offset: int) -> str:
 
 
 def counted_until(where: Input, logs: Mapping[int, Tail]) -> Ends | None:
-    """Where the deltas of an input partition end in the whole log; None if it has none of them.
+    """The end of an input partition's deltas in the whole log; None if it has none.
 
     >>> counted_until(Input("posts", 0), {0: Tail()}) is None
     True

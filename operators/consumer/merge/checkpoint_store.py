@@ -1,14 +1,14 @@
-"""Where mergers are in the table topic: found again after a restart, kept up to date, trimmed behind.
+"""Mergers' checkpoints in the table topic: found after a restart, kept up to date, and trimmed behind.
 
 A snapshot goes to the topic first. Then the group's offset is committed, with the snapshot's own offset as
-its metadata, so that a successor need not look for it. If the group's offsets have expired, the topic itself
-says. Messages before the committed offset are no longer needed and are deleted.
+metadata, so that a successor finds it directly. If the group's offsets have expired, the topic is searched
+for it. Messages before the committed offset are no longer needed and are deleted.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ _LAST_SECONDS = 2.0
 
 
 class _Checkpoint(NamedTuple):
-    """Where a merger goes on, what it knows there, and what sinks remember of what they were given."""
+    """The position from which a merger resumes, its state there, and the memory of its sinks."""
 
     next_offset: int
     state: str
@@ -47,13 +47,13 @@ class _Checkpoint(NamedTuple):
 
 
 class CheckpointStore:
-    """Finds and keeps the places of a run's mergers."""
+    """Finds and saves the checkpoints of a run's mergers."""
 
     def __init__(self, plan: Plan, outbox: Outbox) -> None:
         self._plan = plan
         self._outbox = outbox
         self._transactions = CheckpointTransactions(plan, outbox) if outbox.sends else None
-        # It connects while the log is read: the first place to keep then doesn't wait for it.
+        # It connects while the log is read, so that the first checkpoint doesn't wait for the connection.
         self._producer = None if self._transactions else self._fresh_producer()
         self._admin = admin(plan.config)
         self._saved: dict[int, _Checkpoint] = {}
@@ -63,13 +63,14 @@ class CheckpointStore:
         self._may_trim = True
         self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
         self.behind = False
-        """Whether the last attempt to keep the places failed."""
+        """Whether the last attempt to save checkpoints failed."""
 
     def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
-        """From where to read on in each partition of the table topic; None is its beginning.
+        """The snapshot from which to resume in each partition of the table topic; None means its beginning.
 
-        Raises `KafkaException` if brokers don't answer or a place can't be seen yet, `DeltaError` if needed
-        messages are gone, and `TopicError` if the log is that of another input topic of the same name.
+        Raises `KafkaException` if brokers don't answer or a checkpoint is still hidden by a transaction,
+        `DeltaError` if needed messages are gone, and `TopicError` if the log belongs to another input topic
+        of the same name.
         """
         topic = self._plan.table_topic
         kafka_partitions = [KafkaPartition(topic, p) for p in partitions]
@@ -92,9 +93,9 @@ class CheckpointStore:
         return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
 
     def save(self, consumer: Consumer, mergers: Mapping[int, Merger]) -> None:
-        """Write down where mergers are, unless that is up to date; `behind` says if it failed.
+        """Save the mergers' checkpoints unless they are up to date; `behind` tells whether it failed.
 
-        Raises `KafkaException` for errors that waiting won't mend.
+        Raises `KafkaException` for errors that can't be retried.
         """
         now = {
             p: _Checkpoint(*merger.restore_point(), self._outbox.memory(p)) for p, merger in mergers.items()
@@ -112,7 +113,7 @@ class CheckpointStore:
                     snapshot = self._snapshot(p, place)
                     self._snapshots[p] = self._transactions.send(consumer, p, place.next_offset, snapshot)
         except KafkaException as error:
-            # Not in a loop here: the consumer must be polled to get back into the group.
+            # Not retried in a loop here: the consumer must be polled to rejoin the group.
             fault = error.args[0]
             if not passing(fault):
                 raise
@@ -130,7 +131,7 @@ class CheckpointStore:
         self._saved |= fresh
 
     def behind_by(self, partition: int, position: int) -> int:
-        """How many messages lie between the place last kept and an offset; 0 before one is kept."""
+        """The number of messages between the last checkpoint and an offset; 0 before the first one."""
         kept = self._saved.get(partition)
         return 0 if kept is None else max(0, position - kept.next_offset)
 
@@ -141,14 +142,14 @@ class CheckpointStore:
                 self._transactions.end_open_transaction(partition)
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Forget these partitions: other members have them now."""
+        """Forget these partitions, which other members have now."""
         for partition in partitions:
             self._saved.pop(partition, None)
         if self._transactions is not None:
             self._transactions.forget(partitions)
 
     def close(self) -> None:
-        """Close the connections, once the last deletion is answered."""
+        """Close the connections, once the last deletion is confirmed."""
         wait(self._trimming.values(), timeout=_LAST_SECONDS)
         if self._transactions is not None:
             self._transactions.close()
@@ -158,7 +159,7 @@ class CheckpointStore:
             self._producer = None
 
     def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
-        """The error text if needed deltas were deleted."""
+        """The error if needed deltas were deleted."""
         now = "later" if begin is None else f"at offset {begin}"
         return DeltaError(
             f"the table topic {self._plan.table_topic!r}[{partition}] begins {now}, but {needed}: deltas "
@@ -171,11 +172,14 @@ class CheckpointStore:
         """The offset after each partition's last message. Raises `KafkaException` without an answer."""
         return log_ends(self._admin, self._plan.table_topic, partitions)
 
-    def check_reaches(self, partition: int, marks: Mapping[Input, Mark]) -> None:
-        """Raise `DeltaError` if the log ends before what the group had counted when the run began."""
+    def check_reaches(self, partition: int, marks: Mapping[Input, Mark], reached: Collection[Input]) -> None:
+        """Raise `DeltaError` if the log ends before what the group had counted when the run began.
+
+        Inputs in `reached` pass: the log once had everything counted for them, whatever their marks are now.
+        """
         for where, counted in self._plan.counted.items():
             known = marks[where].position.offset if where in marks else 0
-            if known < counted:
+            if known < counted and where not in reached:
                 raise self.truncated(
                     partition,
                     f"the deltas of {counted - known:,} offsets of {where} that were counted ({known} … "
@@ -192,7 +196,7 @@ class CheckpointStore:
         )
 
     def _check_hints(self, hints: Mapping[int, int], tails: Mapping[int, Tail]) -> None:
-        """Raise `DeltaError` for a snapshot that was committed, and that the log has no longer."""
+        """Raise `DeltaError` for a snapshot that was committed and is no longer in the log."""
         for partition, hint in hints.items():
             if tails[partition].damaged is None and tails[partition].begin <= hint:
                 raise self.truncated(
@@ -202,10 +206,10 @@ class CheckpointStore:
                 )
 
     def _see_all(self, consumer: Consumer, partitions: Sequence[int]) -> None:
-        """Raise `KafkaException` as long as not all can be read that was there when this was first called.
+        """Raise `KafkaException` until everything is readable that existed when this was first called.
 
-        A worker that died, or stands still, may have left a transaction open; the newest snapshot can't be
-        read until that ends, and to go on from an older one would be to hand over windows twice.
+        A worker that died or hangs may have left a transaction open; the newest snapshot can't be read until
+        that ends, and resuming from an older one would deliver windows twice.
         """
         topic = self._plan.table_topic
         self._hidden |= log_ends(self._admin, topic, [p for p in partitions if p not in self._hidden])
@@ -264,7 +268,7 @@ class CheckpointStore:
         return snapshot.outgoing(self._plan.table_topic, partition)
 
     def _write(self, places: Mapping[int, _Checkpoint]) -> dict[int, int]:
-        """Send snapshots; gives their offsets."""
+        """Send snapshots; returns their offsets."""
         if self._producer is None:
             self._producer = self._fresh_producer()
         offsets: dict[int, int] = {}
@@ -289,7 +293,7 @@ class CheckpointStore:
         if self._producer.flush(_FLUSH_SECONDS) or faults:
             self._producer.purge()
             self._producer.flush(1.0)
-            self._producer = None  # a purged one may have lost its order
+            self._producer = None  # a purged producer may have lost its order
             raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
         return offsets
 
@@ -297,7 +301,7 @@ class CheckpointStore:
         return Producer(producer_config(self._plan.config, LARGEST), logger=LIBRARY_LOG)
 
     def _trim(self, places: Mapping[int, int]) -> None:
-        """Have the messages before these offsets deleted; the next call checks whether it worked."""
+        """Delete the messages before these offsets; the next call checks whether that worked."""
         for done in self._trimming.values():
             if self._may_trim and done.done() and (error := done.exception()) is not None:
                 fault = error.args[0] if isinstance(error, KafkaException) else None

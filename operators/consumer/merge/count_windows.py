@@ -1,8 +1,8 @@
-"""Windows by count that are not full: parts of them, put together once they are.
+"""Count windows that are not full: parts of them, merged once the window is full.
 
-A part says which window it is of and how many rows that one has with it (`rows`). A window is closed by the
-part that fills it. A part of a later window of its group and partition closes it as well, whatever it lacks:
-with "at_most_once" what would have filled it may be lost.
+A part records its window and the window's number of rows including its own (`rows`). A window is closed by
+the part that fills it. A part of a later window of its group and partition also closes it, whatever it lacks:
+with "at_most_once" the missing rows may be lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ...grouping.group_index import hash_keys
 from ...sketching.delta import Delta
 from ...sketching.open_counts import row_text
@@ -36,13 +36,13 @@ _KNOWN = {
     "first": np.int64,
     "last": np.int64,
 }
-"""What is known of each part: its keys' hash, its input partition, its window and the rows up to it, and the
-times of its earliest and its latest row."""
+"""The columns of a part: its keys' hash, input partition, window, the window's rows so far, and the times of
+its earliest and its latest row."""
 
 
 @dataclass(slots=True)
 class _Windows:
-    """Windows, as arrays: input partition, the row that began each, its times, and what came last for it."""
+    """Windows as arrays: input partition, the row that began each, its times, and its latest delta."""
 
     group: np.ndarray
     input: np.ndarray
@@ -55,11 +55,11 @@ class _Windows:
 
 
 class OpenByCount(PartialWindowsBase):
-    """The windows by count of a partition of the table topic (see `OpenWindows`).
+    """The count windows of a partition of the table topic (see `OpenWindows`).
 
     They are emitted by the delta that closed them, all in one table, and `EmittedWindows.until_us` is the
-    offset of the last delta whose windows were. Whatever the time, none closes for now, so that there is
-    nothing to give again where a merger `confirms`.
+    offset of the last delta whose windows were emitted. Time never closes any of them provisionally, so there
+    is nothing to emit again if a merger `confirms`.
     """
 
     def __init__(self, schema: pa.Schema, window: ByCount, confirms: bool = False) -> None:
@@ -90,7 +90,7 @@ class OpenByCount(PartialWindowsBase):
         self._add(known, table.drop_columns([BEGUN, UPTO]), origin, offset)
 
     def close(self, closed_us: int, emitted: EmittedWindows) -> None:
-        """See `OpenWindows`. Time closes none."""
+        """See `OpenWindows`. Time closes no count window."""
 
     def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
         """See `OpenWindows`."""
@@ -121,7 +121,7 @@ class OpenByCount(PartialWindowsBase):
         return [(f"{count:,} parts of windows that are not full, with rows from {begin} on", self.nbytes)]
 
     def _collect_closed(self, emitted: EmittedWindows) -> None:
-        """Put the windows aside that were closed since the last look, those of each delta together."""
+        """Move the windows that were closed since the last call to the emission queue, grouped by delta."""
         count = len(self._parts)
         if count == self._parts_seen:
             return
@@ -140,7 +140,7 @@ class OpenByCount(PartialWindowsBase):
         self._parts_seen = len(self._parts)
 
     def _windows(self, chosen: np.ndarray) -> tuple[_Windows, np.ndarray]:
-        """The windows that some parts are of, in the order of group, partition and beginning; and where."""
+        """The windows of some parts, ordered by group, partition and beginning; and each part's window."""
         at = {name: column[chosen] for name, column in self._parts.at.items()}
         order = np.lexsort((at["begun"], at["input"], at["h2"], at["h1"]))
         same_group = np.ones(max(0, len(order) - 1), bool)
@@ -151,7 +151,7 @@ class OpenByCount(PartialWindowsBase):
         part = np.empty(len(order), np.int64)
         part[order] = np.cumsum(np.concatenate([[True], ~same])) - 1
         arrived = at["arrived"][order]
-        # The earliest delta that filled it, or else that brought a part of a later one of the same group.
+        # The earliest delta that filled it, or else that brought part of a later window of the same group.
         filled = np.where(at["upto"][order] == self._size, arrived, np.iinfo(np.int64).max)
         closed = np.minimum.reduceat(filled, edges)
         followed = np.concatenate([same_group[edges[1:] - 1], [False]])
@@ -181,11 +181,11 @@ class OpenByCount(PartialWindowsBase):
         return table.cast(self._schema).sort_by([(name, "ascending") for name in names])
 
     def _merged(self, at: np.ndarray, part: np.ndarray, windows: _Windows) -> pa.Table:
-        """Parts as one for each window, in the order of `windows`."""
+        """Merge parts into one row per window, in the order of `windows`."""
         return self._parts.merged(at, part, windows.first, windows.last + np.int64(1))
 
     def _join(self) -> None:
-        """Put together the parts of each window."""
+        """Merge the parts of each window."""
         everything = np.arange(len(self._parts))
         if not len(everything):
             return

@@ -1,8 +1,8 @@
-"""The merging worker: follows the table topic, closes windows, remembers where to begin again.
+"""The merging worker: follows the table topic, closes windows, and stores its position.
 
-It is a member of a consumer group of its own, so that several mergers share the partitions of a table topic.
-After a restart it goes on at the first delta of its oldest window that was not handed over or may be emitted
-again (`checkpoint_store`): so every such window is whole again.
+It is a member of a separate consumer group, so that several mergers can share a table topic's partitions.
+After a restart it resumes at the first delta of its oldest window that was not emitted or may be emitted
+again (`checkpoint_store`), so every such window is complete again.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ _PAUSE_SECONDS = 0.2
 _GROUP = {
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
-    # Handling a window may take long; heartbeats show that the process lives.
+    # Handling a window may take long; heartbeats show that the process is alive.
     "max.poll.interval.ms": 86_400_000,
 }
 
 
 class MergeWorker:
-    """Folds a run's deltas into windows and hands over each as it closes.
+    """Folds a run's deltas into windows and emits each as it closes.
 
-    The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
-    run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
-    over once that call returns. If it raises, the window is emitted again, and after a crash so are those
-    handed over since the last commit. With several table partitions, each brings the windows of its own
-    groups. Tables that were handed over go to `closed`. Once `seconds_left` says that a stop leaves no time
-    for another window, it stores its position and ends; the next run hands over the others.
+    The run's `on_window` gets the table of sketches of a closed window, in the thread of `run`: once per run,
+    or again, complete, if rows followed for a window that only silence had closed. A window counts as emitted
+    once that call returns. If it raises, the window is emitted again; after a crash so are all windows
+    emitted since the last commit. With several table partitions, each emits the windows of its own groups.
+    Emitted tables go to `closed`. Once `seconds_left` shows that a stop leaves no time for another window, it
+    stores its position and ends; the next run emits the rest.
     """
 
     def __init__(
@@ -90,11 +90,12 @@ class MergeWorker:
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
         self.emitted_windows = 0
-        """How many windows were handed over, those that came again included."""
+        """How many windows were emitted, repeated ones included."""
         self._read_through: set[int] = set()
         self._ended: dict[int, int] = {}
         self._log_ends: dict[int, int] = {}
-        # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
+        self._reached: set[tuple[int, Input]] = set()
+        # Held while deltas are folded in, not while a window is emitted, so that its holder sees each
         # window once.
         self.lock = threading.RLock()
         self._checkpoints, self._end = CheckpointStore(plan, self._outbox), BoundedEnd(plan)
@@ -108,8 +109,8 @@ class MergeWorker:
     def run(self) -> None:
         """Follow the log until stopped, or, in a bounded run, until all is merged and every window closed.
 
-        When a stop is requested, it still merges what is in the log, if that takes no longer than some
-        seconds, or if it is to drain.
+        After a stop request it still merges what is in the log, if that takes only seconds, or if the run is
+        draining.
         """
         try:
             last = None
@@ -137,7 +138,7 @@ class MergeWorker:
             self._warn_postponed()
             last = wall.monotonic() + _LAST_SECONDS
             self._save_checkpoint()
-            # What waits to be sent by a bounded run is part of its result.
+            # In a bounded run, messages that wait to be sent are part of the result.
             while self._checkpoints.behind and self._in_time(last):
                 self._consumer.poll(_PAUSE_SECONDS)
                 self._save_checkpoint()
@@ -153,30 +154,30 @@ class MergeWorker:
             self._stop_observing()
 
     def warn_if_slow(self) -> None:
-        """Say so if a sink or a callback holds it up; called from another thread."""
+        """Warn if a sink or a callback blocks it; called from another thread."""
         self._outbox.warn_if_slow()
 
     @property
     def occupied_by(self) -> str:
-        """The window that a callback or sink is being given now, in words; empty if there is none."""
+        """The window that a callback or sink is handling now, in words; empty if there is none."""
         return self._outbox.occupied_by
 
     def abandon(self) -> None:
         """Leave the group while a callback does not return, so that others take over.
 
-        Another thread calls it. Nothing is done if `run` is anywhere else: it uses the same consumer.
+        Called from another thread. Does nothing if `run` is anywhere else, because it uses the same consumer.
         """
-        self._abandoned = True  # `run` ends once the callback has returned, and touches the consumer no more
+        self._abandoned = True  # when the callback returns, `run` ends without using the consumer
         if not self._outbox.occupied_by:
             self._abandoned = False
             return
         as_exception(self._consumer.close)
 
     def states(self) -> list[LogState]:
-        """What each partition of the log says about the whole run; the same once all are read.
+        """The state of the whole run according to each partition of the log; equal once all are read.
 
-        While another process merges all partitions, this is what the first of them says; while a merger reads
-        again what was known before, it is what was known.
+        While another process merges all partitions, this is the state according to the first of them; while a
+        merger rereads the log, it is the state known before.
         """
         states = [merger.state for merger in self._known]
         return max(
@@ -187,14 +188,14 @@ class MergeWorker:
 
     @property
     def caught_up(self) -> bool:
-        """Whether what was in the log when it began is merged."""
+        """Whether it has merged everything that was in the log when it began."""
         watch = self._watch
         if self.mergers:
             return self.mergers.keys() <= self._read_through
         return watch is not None and watch.caught_up
 
     def window_counts(self) -> tuple[int, int]:
-        """How many windows are open, and of how many groups."""
+        """The number of open windows, and of groups in them."""
         with self.lock:
             sizes = [merger.window_counts() for merger in self.mergers.values()]
         return sum(windows for windows, _ in sizes), sum(groups for _, groups in sizes)
@@ -206,49 +207,49 @@ class MergeWorker:
 
     @property
     def replayed(self) -> int:
-        """The messages of the table topic that a merger taking over from here must read again."""
+        """The number of messages in the table topic that a merger taking over from here must reread."""
         with self.lock:
             return sum(self._checkpoints.behind_by(p, merger.position) for p, merger in self.mergers.items())
 
     def open_tables(self) -> list[tuple[int, pa.Table]]:
-        """The open windows as they are now, each with its partition of the table topic."""
+        """The current content of open windows, each with its partition of the table topic."""
         with self.lock:
             return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
 
     def inputs_are(self, inputs: Iterable[Input]) -> None:
-        """Say which input partitions there are; no window closes before a delta of each has come."""
+        """Set the input partitions; no window closes before a delta of each has arrived."""
         with self.lock:
             self._inputs = set(inputs)
             for merger in self.mergers.values():
                 merger.inputs |= self._inputs
 
     def left_out(self, topics: Iterable[str]) -> None:
-        """Say which input topics are gone; no window waits for them."""
+        """Set the deleted input topics; no window waits for them."""
         with self.lock:
             self._gone = set(topics)
 
     @property
     def finished(self) -> bool:
-        """Whether a bounded run has everything that it is to read."""
+        """Whether a bounded run has merged everything that it reads."""
         return self._end.reached(self._known)
 
     @property
     def _known(self) -> list[Merger]:
-        """Its mergers, or while others have all partitions of the log, what reads along."""
+        """Its mergers or, while others have all partitions of the log, the observer's."""
         return list(self.mergers.values()) or ([] if self._watch is None else [self._watch.merger])
 
     @property
     def _overdue(self) -> bool:
-        """Whether a stop leaves no more time than it takes to keep the place and leave the group."""
+        """Whether a stop leaves only the time to save the checkpoint and leave the group."""
         return self._seconds_left() <= 0
 
     def _in_time(self, last: float) -> bool:
-        """Whether the place, and what goes with it, may be tried to be kept once more."""
+        """Whether there is time for another attempt to save the checkpoint."""
         return not self._overdue and (self._patient or wall.monotonic() < last)
 
     @property
     def _patient(self) -> bool:
-        """Whether it waits, however long, until its place and what goes with it are kept."""
+        """Whether it waits without limit until the checkpoint is saved."""
         return self._draining() or (self._outbox.sends and not self._stopping())
 
     def _read(self) -> list[Message]:
@@ -259,13 +260,11 @@ class MergeWorker:
         merger = self.mergers.get(first.partition() or 0)
         rest = as_exception(lambda: self._consumer.consume(500, 0.0))
         if self.mergers.get(first.partition() or 0) is not merger:
-            return (
-                rest  # a rebalance came between; the new owner of the partition reads the first message again
-            )
+            return rest  # a rebalance intervened; the partition's new owner rereads the first message
         return [first, *rest]
 
     def _wait(self) -> list[Message]:
-        """Take part in the group and read nothing, while too much waits to be sent."""
+        """Stay in the group without reading, while too much waits to be sent."""
         self._consumer.pause(held := self._consumer.assignment())
         error = as_exception(lambda: self._consumer.poll(_PAUSE_SECONDS))
         self._consumer.resume([place for place in self._consumer.assignment() if place in held])
@@ -273,12 +272,12 @@ class MergeWorker:
         return [] if error is None else [error]
 
     def _at_end(self) -> bool:
-        """Whether all of the log was read."""
+        """Whether it has read the whole log."""
         try:
             for place in self._consumer.position(self._consumer.assignment()):
                 end = self._consumer.get_watermark_offsets(place, timeout=1.0)
                 offset = place.offset if place.offset >= 0 else self._starts[place.partition]
-                # A marker may lie behind the last message, and more where transactions overlap.
+                # A transaction marker may follow the last message, and several if transactions overlap.
                 known = max(offset + (not self._draining()), self._ended.get(place.partition, -1))
                 if end is None or known < end[1]:
                     return False
@@ -318,6 +317,9 @@ class MergeWorker:
         delta, accepted = folded
         if accepted and delta.account.read:
             self.progressed = wall.monotonic()
+        # Remembered first, because the delta may itself go back to where the input was truncated.
+        if accepted and delta.first_offset >= self._plan.counted.get(delta.input, math.inf):
+            self._reached.add((partition, delta.input))
         if not accepted:
             about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first_offset}
             log.info(
@@ -325,13 +327,14 @@ class MergeWorker:
             )
 
     def _check_end(self, partition: int, offset: int) -> None:
-        """Once all that was there at the beginning is merged, up to an offset, see that nothing is missing.
+        """Check for missing messages once everything up to an offset that existed at the start is merged.
 
         Raises `DeltaError` if the partition ends before what the group had counted when the run began.
         """
         if partition in self.mergers and offset >= self._log_ends.get(partition, math.inf):
             del self._log_ends[partition]
-            self._checkpoints.check_reaches(partition, self.mergers[partition].state.marks)
+            reached = {where for p, where in self._reached if p == partition}
+            self._checkpoints.check_reaches(partition, self.mergers[partition].state.marks, reached)
 
     def _check_split(self, headers: Any) -> None:
         """Raise `DeltaError` for a delta of a run that spreads groups by other keys."""
@@ -343,7 +346,7 @@ class MergeWorker:
             check_split(self._plan.split, split_by.decode(errors="replace"), "a run of the group")
 
     def _emit_due(self) -> None:
-        """Emit what is due, and at checkpoints let the callback see what still fills, if it wants to."""
+        """Emit what is due, and at checkpoints pass open windows to the callback if requested."""
         options = self._plan.options
         due = wall.monotonic() >= self._next_look
         if options.emit != "checkpoint" or due or self._stopping():
@@ -359,7 +362,7 @@ class MergeWorker:
                     self._outbox.emit_provisional(table)
 
     def _emit(self) -> None:
-        """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
+        """Emit the windows that the watermark has passed; a window counts only if its call returned."""
         for partition, merger in self.mergers.items():
             while not (self._outbox.full or self._outbox.out_of_time):
                 with self.lock:
@@ -372,7 +375,7 @@ class MergeWorker:
                 )
 
     def _warn_postponed(self) -> None:
-        """Say so if closed windows were not handed over because a stop left no time for them."""
+        """Warn if closed windows were not emitted because a stop left no time for them."""
         if not self._outbox.out_of_time:
             return
         due = [groups for merger in self.mergers.values() if (groups := merger.due()) is not None]
@@ -386,7 +389,7 @@ class MergeWorker:
             )
 
     def _mark_emitted(self, partition: int, due: int, groups: WindowGroups) -> None:
-        """Note that windows were handed over: all that are due, of so many rows, or the first of them."""
+        """Record that windows were emitted: all that are due, or only the first of them."""
         if self._abandoned:
             raise Stopped("a callback returned when its run had ended; its window comes again")
         merger = self.mergers[partition]
@@ -397,20 +400,21 @@ class MergeWorker:
         self._due = 0.0
 
     def _emit_open(self) -> None:
-        """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
+        """Emit the windows that a bounded run leaves open; a later run continues with them."""
         self._last_known = [merger.state_at_end for merger in self._known]
         for partition, merger in self.mergers.items():
             if not (tables := merger.end()):
                 continue
-            # With a long delay there are thousands, and rules are evaluated over all of them at once.
+            # With a long delay there are thousands of windows, and rules are evaluated over all of them at
+            # once.
             groups = WindowGroups.of_table(pa.concat_tables(tables))
-            # Nothing goes on with the windows of a run on its own.
+            # No later run continues with the windows of a run without a group.
             self._outbox.emit(partition, groups, final=self._plan.options.group_id is None)
             self._closed.add(partition, groups)
             self.emitted_windows += len(groups.windows())
 
     def _observe(self) -> None:
-        """Read along while other processes have all partitions of the log."""
+        """Follow the log as an observer while other processes have all of its partitions."""
         if self.mergers:
             self._stop_observing()
             return
@@ -445,7 +449,7 @@ class MergeWorker:
 
     def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if self._leaving:
-            return  # a consumer that is being closed still gets what another member leaves
+            return  # a closing consumer is still assigned partitions that another member leaves
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
@@ -463,7 +467,7 @@ class MergeWorker:
         )
         topic = self._plan.table_topic
         self._rebalance.assign(consumer, [KafkaPartition(topic, p, start) for p, start in starts.items()])
-        self._due = 0.0  # the first snapshot of a merger says which stream's log this is
+        self._due = 0.0  # a merger's first snapshot records which stream the log belongs to
 
     def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
         waiting = Retry("learn where the merger was", self._stopping)
@@ -486,7 +490,7 @@ class MergeWorker:
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        self._last_known = self.states()  # keep what is known until there is a merger again
+        self._last_known = self.states()  # remember the state until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)
             self._read_through.discard(place.partition)

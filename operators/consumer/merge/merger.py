@@ -1,14 +1,14 @@
 """Deltas in, closed windows out: the state of the merging worker, without any Kafka.
 
-Windows are emitted in order when `closing` says that they may close (`open_windows`). Those that close for
-good come once, and rows that come for them later are late. A window that only silence has closed is emitted
-and kept: rows that follow for it count, and if there are any, it is emitted again, complete, when it closes
-next, in another silence or for good. If there are none, it closes for good without another emission, unless
-its merger `confirms`.
+Windows are emitted in order, when `closing` allows them to close (`open_windows`). Windows that close for
+good are emitted once, and later rows for them are late. A window that only silence has closed is emitted and
+retained: later rows for it count, and if there are any, it is emitted again, complete, when it next closes,
+provisionally or for good. If there are none, it closes for good without another emission, unless its merger
+`confirms`.
 
-One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
-again gives the same windows. Only how often a kept window comes before it is final depends on when it is
-requested: if all of the log is read before, it comes once, with all its rows.
+One `Merger` follows one partition of the table topic. Its behaviour depends only on the log, so rereading the
+log gives the same windows. Only how often a provisional window is emitted before it is final depends on when
+windows are requested: if the whole log is read first, it is emitted once, with all its rows.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ from .window_kinds import open_windows_class
 class Merger:
     """Folds deltas into windows and closes them by the watermark.
 
-    `inputs` are the input partitions; no window closes until a delta of each has come. It takes only the next
-    range of each of them and leaves out a range that was already merged, whichever worker sent it. A range
-    that begins too early or too late can't happen in a log written with "exactly_once" and raises
-    `DeltaError`. With "at_least_once", a range that overlaps what was merged is merged whole and counted in
-    `state.overlaps`; with "at_most_once" it is left out, and what lies between two ranges was lost. `windows`
-    makes what merges the rows, where something else than the stream's windows is wanted of them. With
-    `confirms`, a window that was given for now is given again, unchanged, once it has closed for good.
+    `inputs` are the input partitions; no window closes until a delta of each has arrived. It accepts only the
+    next range of each of them and drops a range that was already merged, whichever worker sent it. A range
+    that begins too early or too late can't occur in a log written with "exactly_once" and raises
+    `DeltaError`. With "at_least_once", a range that overlaps merged ones is merged whole and counted in
+    `state.overlaps`; with "at_most_once" it is dropped, and offsets between two ranges were lost. `windows`
+    creates the object that merges the rows, if it isn't the usual one of the stream's windows. With
+    `confirms`, a window that was emitted provisionally is emitted again, unchanged, once it has closed for
+    good.
     """
 
     def __init__(
@@ -80,10 +81,10 @@ class Merger:
         self._sources: dict[str, str] = {}
         self._unpaired: dict[Input, tuple[int, Delta]] = {}
         self._silence: tuple[int, int] | None = None
-        """While all partitions are silent, the event time that it was, and when, by the wall clock."""
+        """While all partitions are silent: the event time, and the wall-clock time when that began."""
 
     def mark(self, name: str, offset: int) -> None:
-        """Mark the beginning of a delta of several messages; it is offered once all have come."""
+        """Mark the beginning of a delta of several messages; it is offered once all have arrived."""
         if name not in self._marks:
             self._marks[name] = (offset, self.state.copy())
 
@@ -133,20 +134,20 @@ class Merger:
         return True
 
     def due(self) -> WindowGroups | None:
-        """The groups of the earliest closed windows that were not emitted as they are now, if there are any.
+        """The groups of the earliest closed windows not yet emitted in their current form, if there are any.
 
-        They are emitted again after a restart until `mark_emitted` notes that they were emitted.
+        They are returned again, even after a restart, until `mark_emitted` is called.
         """
         self._due = self._open.due(self.state.due_us, self._emitted)
         return None if self._due is None else self._due.groups().with_final(self._due.final)
 
     @property
     def final(self) -> bool:
-        """Whether the windows that `due` gave will not be emitted again: no row counts in them any more."""
+        """Whether the windows returned by `due` will not be emitted again: no more rows count in them."""
         return self._due is not None and self._due.final
 
     def mark_emitted(self, until_us: int | None = None) -> None:
-        """Note that the windows that `due` gave were handed over, all or those that end by `until_us`."""
+        """Record that the windows returned by `due` were emitted, all or those that end by `until_us`."""
         assert self._due is not None
         if until_us is not None and until_us < self._due.end_us:
             self._open.mark_emitted(replace(self._due, end_us=until_us), self._emitted, self._position)
@@ -155,7 +156,7 @@ class Merger:
             self._due = None
 
     def close(self) -> list[pa.Table]:
-        """All windows that are due, earliest first; notes that they were handed over."""
+        """All windows that are due, earliest first; records that they were emitted."""
         tables = []
         while (groups := self.due()) is not None:
             tables += [window.table for window in groups.windows()]
@@ -163,12 +164,12 @@ class Merger:
         return tables
 
     def close_all(self) -> list[pa.Table]:
-        """All windows that were not handed over as they are now; they stay open for later rows."""
+        """All windows not emitted in their current form; they stay open for later rows."""
         return [with_final(table, False) for table in self._open.open_tables(self._emitted)]
 
     def has_ended(self, ends: Mapping[Input, int]) -> bool:
-        """Whether it knows which rows find no partner in a join if nothing follows these offsets."""
-        joined = self.stream.joined
+        """Whether it knows a join's unmatched rows, provided that nothing follows these offsets."""
+        joined = self.stream.reading.joined
         if joined is None or joined.how == "inner" or self.stream.sending is not None:
             return True
         known = {delta.input for _, delta in self._unpaired_now()}
@@ -176,7 +177,7 @@ class Merger:
         return all(where in known or marks[where].position.offset > end for where, end in ends.items())
 
     def end(self) -> list[pa.Table]:
-        """As `close_all`, with the rows that find no partner if nothing follows: then nothing may follow."""
+        """Like `close_all`, with a join's unmatched rows if nothing follows; then nothing may follow."""
         for offset, delta in self._unpaired_now():
             if delta.table is not None:
                 origin = partial(Beginning, offset, self.state.copy())
@@ -184,14 +185,14 @@ class Merger:
         return self.close_all()
 
     def at_end(self) -> list[pa.Table]:
-        """What `end` would give now; more may follow."""
+        """What `end` would return now; more may follow."""
         kept = copy.deepcopy(self._open) if self._unpaired_now() else self._open
         tables, self._open = self.end(), kept
         return tables
 
     @property
     def state_at_end(self) -> LogState:
-        """Its state if nothing follows: messages whose rows find no partner are counted."""
+        """Its state if nothing follows, in which messages with unmatched rows are counted."""
         state = self.state.copy()
         for _, delta in self._unpaired_now():
             missed = self._missed(delta)
@@ -199,12 +200,12 @@ class Merger:
         return state
 
     def updates(self) -> list[pa.Table]:
-        """The windows that fill, as they are now, if rows have come for them since the last call."""
+        """The current content of open windows that have changed since the last call."""
         since, self._updated = self._updated, self._position
         return [with_final(table, False) for table in self._open.open_tables(self._emitted, since)]
 
     def progress(self, now: float) -> RunProgress:
-        """How far it has come, for sinks; `now` is the wall clock's time."""
+        """The run's progress, for sinks; `now` is wall-clock time."""
         state, clock_us = self.state, EARLIEST
         if self._silence is not None:
             event_us, then_us = self._silence
@@ -213,16 +214,16 @@ class Merger:
 
     @property
     def position(self) -> int:
-        """The offset of the log after what was offered last."""
+        """The offset of the log after the last message offered."""
         return self._position
 
     @property
     def open_windows(self) -> OpenWindows:
-        """The windows that may still get rows, to see what they take."""
+        """The windows that may still get rows, for measuring their memory."""
         return self._open
 
     def window_counts(self) -> tuple[int, int]:
-        """How many windows are open (of overlapping ones, the panes they are made of), of how many groups."""
+        """The number of open windows (for overlapping ones, of their panes), and of groups in them."""
         return self._open.window_counts()
 
     @property
@@ -236,10 +237,10 @@ class Merger:
         return all(where in marks and marks[where].position.offset >= end for where, end in ends.items())
 
     def restore_point(self) -> tuple[int, str]:
-        """Where to read the log from again after a restart, and the state to start with, as JSON.
+        """The offset from which to reread the log after a restart, and the initial state there, as JSON.
 
-        That is the first delta of the oldest window that was not handed over or may be emitted again, so that
-        every such window becomes whole again; or an earlier delta that has only partly come.
+        That is the first delta of the oldest window that was not emitted or may be emitted again, so that
+        every such window becomes complete again; or an earlier delta that has only partly arrived.
         """
         places = (*self._open.origins(), *self._marks.values())
         oldest = min(places, key=lambda place: place[0], default=None)
@@ -247,7 +248,7 @@ class Merger:
         return offset, state_json(state, self._emitted)
 
     def restore(self, offset: int, stored: str) -> None:
-        """Take up the state that `restore_point` gave. Raises `DeltaError` if it is damaged."""
+        """Restore the state that `restore_point` returned. Raises `DeltaError` if it is damaged."""
         self.state, self._emitted = read_state(stored)
         self._position = offset
         self._open, self._due = self._windows(), None
@@ -259,26 +260,26 @@ class Merger:
         return windows
 
     def _unpaired_now(self) -> list[tuple[int, Delta]]:
-        """The provisional deltas of partitions whose partners, and themselves, are where they were then."""
+        """The provisional deltas of partitions that, like their partners, have not advanced since."""
         marks = self.state.marks
         here = {
             where
             for where, (_, delta) in self._unpaired.items()
             if where in marks and marks[where].position.offset == delta.next_offset
         }
-        joined = self.stream.joined
+        joined = self.stream.reading.joined
         topics = [] if joined is None else [part.topics[0] for part in joined.parts]
         whole = (n for n in {where.partition for where in here} if all(Input(t, n) in here for t in topics))
         numbers = set(whole)
         return [self._unpaired[where] for where in here if where.partition in numbers]
 
     def _missed(self, delta: Delta) -> int:
-        """How many of a delta's messages come when all of their windows are closed."""
+        """How many of a delta's messages arrive when all of their windows are closed."""
         closed_us = self.state.closed_us
         return sum(n for pane, n in delta.messages.items() if self._window.pane_over(pane) <= closed_us)
 
     def _stale(self, delta: Delta) -> bool:
-        """Whether another worker has claimed the input partition since the sender did."""
+        """Whether another worker has claimed the input partition since the sender's claim."""
         claimed = self.state.epochs.get(delta.input, 0)
         if delta.epoch > claimed:
             self.state.epochs[delta.input] = delta.epoch
@@ -318,7 +319,7 @@ class Merger:
 
     def _advance(self, delta: Delta) -> None:
         mark = self.state.marks.setdefault(delta.input, Mark(delta.end))
-        # One that is out of turn may end where it was, one that goes back is always in turn.
+        # An out-of-turn range may end where the partition was; a range that goes back is always in turn.
         ahead = delta.next_offset < delta.first_offset or delta.next_offset >= mark.position.offset
         known = delta.end if ahead else mark.position
         mark.position = Position(known.offset, delta.time, leader_epoch=known.leader_epoch)
@@ -326,13 +327,13 @@ class Merger:
         self.inputs.add(delta.input)
 
     def leave_out(self, topics: Iterable[str]) -> None:
-        """Wait for no partition of these topics, which are gone."""
+        """Stop waiting for the partitions of these deleted topics."""
         if (gone := set(topics)) != self._gone:
             self._gone = gone
             self._close_up()
 
     def _close_up(self, more: bool = False) -> None:
-        """Close windows that may close, once all deltas that were sent together have come."""
+        """Close the windows that may close, once all deltas that were sent together have arrived."""
         marks = self.state.marks
         inputs = self.inputs
         if self._gone:
@@ -347,9 +348,9 @@ class Merger:
 
 
 def _in_open_windows(delta: Delta, window: StreamWindows, closed_us: int) -> Delta:
-    """A delta whose rows of closed windows are in the first open one: nothing of such a stream is late.
+    """A delta whose rows of closed windows are moved to the first open one, for streams without late rows.
 
-    A partition knows of windows only what its own rows have closed, and while it is idle others close more.
+    A partition knows only the windows that its own rows have closed; while it is idle, others close more.
     """
     if delta.table is None:
         return delta

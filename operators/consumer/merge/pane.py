@@ -1,8 +1,8 @@
-"""The rows of one pane that count from the same window on, in memory and, where that is little, on disk.
+"""The rows of one pane that count from the same window on, in memory and, under memory pressure, on disk.
 
-What was too much for memory is made into one table a share of its groups at a time, since a window of a
-million groups would not fit there twice. Its parts on disk are in the order of their keys, so a share is a
-stretch of each, and the shares end to end are in order as well.
+Rows that were spilled become a table one share of their groups at a time, because a window of a million
+groups would not fit in memory twice. The parts on disk are sorted by key, so a share is a range of each, and
+the concatenated shares are sorted as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ....sketches.core.memory_size import held_bytes
 from ...grouping.group_index import hash_keys
 from ...table.merge import Accumulator
@@ -23,11 +23,11 @@ from ...table.window_groups import WindowGroups
 from .on_disk import TableFile
 
 _TOGETHER_ROWS = 10_000
-"""Rows of windows that are merged at once: what is made of them is held for all until the last is gone."""
+"""The most rows of windows to merge at once: the result is held until its last window is gone."""
 _SHARE_BYTES = 32 * 1024 * 1024
 _FEW_ROWS = 4_096
 _MOST_WAITING = 16
-"""A delta's rows, if they are few, wait to be merged together with those of so many others."""
+"""Small deltas wait until there are this many, and are merged together."""
 
 
 class PanePart:
@@ -49,7 +49,7 @@ class PanePart:
         )
 
     def merge(self, rows: pa.Table) -> None:
-        """Take in the rows of a delta."""
+        """Add a delta's rows."""
         self._table = None
         self._pending.append(rows)
         if rows.num_rows > _FEW_ROWS or len(self._pending) >= _MOST_WAITING:
@@ -57,7 +57,7 @@ class PanePart:
         self.deltas += 1
 
     def merge_pending(self) -> None:
-        """Merge in what waits: a call costs far more than a row, so several deltas go together."""
+        """Merge waiting rows: a call costs far more than a row, so several deltas are merged together."""
         if self._pending:
             rows, self._pending = pa.concat_tables(self._pending), []
             self._live = self._live or Accumulator(self._schema)
@@ -65,13 +65,13 @@ class PanePart:
 
     @property
     def only_rows(self) -> pa.Table | None:
-        """The rows of the one delta that brought any, as long as they were merged with nothing."""
+        """The rows of the only delta that brought any, as long as they were not merged."""
         return (
             self._pending[0] if self._live is None and not self._stored and len(self._pending) == 1 else None
         )
 
     def groups(self) -> WindowGroups:
-        """All of it, ordered by keys; nothing may be merged in after that."""
+        """All rows, ordered by keys; nothing may be merged in after that."""
         self.merge_pending()
         if not self._stored:
             return (self._live or Accumulator(self._schema)).groups()
@@ -79,11 +79,11 @@ class PanePart:
         return WindowGroups.of_table(merged(self._schema, self._stored))
 
     def table(self) -> pa.Table:
-        """All of it as it is now, ordered by keys."""
+        """The current rows, ordered by keys."""
         return self.groups().table
 
     def cached_table(self) -> pa.Table:
-        """Its table, which is made once as long as no rows are added."""
+        """Its table, computed once as long as no rows are added."""
         if self._table is None:
             self._table = self.table()
         return self._table
@@ -106,9 +106,9 @@ class PanePart:
 def groups_of_parts(
     schema: pa.Schema, parts: Mapping[int, PanePart]
 ) -> dict[int, Callable[[], WindowGroups]]:
-    """The groups of windows, by their starts, that are a part each and get no more rows; made when called.
+    """The groups of windows that consist of one part each and get no more rows, by start; computed on call.
 
-    Those whose rows came with one delta are merged together, since a call costs far more than a row.
+    Windows whose rows came with one delta are merged together, because a call costs far more than a row.
     """
     made: dict[int, Callable[[], WindowGroups]] = {}
     together = _Together(schema)
@@ -133,12 +133,12 @@ class _Together:
         self.rows = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Add the rows of one more window."""
+        """Add the rows of another window."""
         self.rows += rows.num_rows
         self._tables.append(rows)
 
     def of_window(self, start_us: int) -> WindowGroups:
-        """The groups of the window that starts then."""
+        """The groups of the window that starts at `start_us`."""
         if self._groups is None:
             accumulator = Accumulator(self._schema)
             accumulator.merge(pa.concat_tables(self._tables))
@@ -148,7 +148,7 @@ class _Together:
 
 
 def merged(schema: pa.Schema, parts: Sequence[TableFile]) -> pa.Table:
-    """Tables of one window, each in the order of its keys, as one in that order."""
+    """Merge tables of one window, each ordered by its keys, into one in that order."""
     if len(parts) == 1:
         return parts[0].read(0, parts[0].rows)
     shares, places = [], [0] * len(parts)
@@ -162,7 +162,7 @@ def merged(schema: pa.Schema, parts: Sequence[TableFile]) -> pa.Table:
 
 
 def _shares(keys: Sequence[str], parts: Sequence[TableFile]) -> Iterator[np.ndarray]:
-    """How many of the next rows of each part make up a share with all rows of its groups."""
+    """Yield how many of each part's next rows make up a share that contains all rows of its groups."""
     of_part = np.repeat(np.arange(len(parts)), [part.rows for part in parts])
     if not keys:
         yield np.bincount(of_part)

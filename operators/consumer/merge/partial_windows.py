@@ -1,7 +1,7 @@
-"""Parts of windows as deltas brought them: what is known of each in columns, their sketches in chunks.
+"""Parts of windows as deltas brought them: their properties in columns, their sketches in chunks.
 
-Sessions and windows by count have no edges in common, so nothing says where a part belongs but what is known
-of it. The sketches stay as they came until their window closes, or until there are many.
+Sessions and count windows have no common edges, so only a part's properties show where it belongs. The
+sketches stay as they came until their window closes, or until there are many.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ....sketches.core.memory_size import held_bytes
 from ...table.schema import TIME_TYPE, aggregates_of, keys_of
 from ..log.merger_state import LogState
@@ -19,17 +19,17 @@ from .on_disk import on_disk
 from .open_windows import Beginning
 
 _MOST_ORIGINS = 64
-"""Places of the log that are remembered to begin again at: an earlier one than need be does no harm."""
+"""The number of log positions to remember for restarts: resuming too early does no harm."""
 
 _OWN = ("origin", "arrived", "chunk", "row")
-"""Of each part: the offsets of its origin and of its latest delta, and where its sketches are."""
+"""A part's own columns: the offsets of its origin and of its latest delta, and where its sketches are."""
 
 
 class PartialWindows:
-    """Parts of windows, in the order in which they came; `at` has a column for each thing known of them.
+    """Parts of windows, in order of arrival; `at` has a column for each of their properties.
 
-    `known` names the columns besides a part's own, with their types. `schema` is that of the table that the
-    parts become.
+    `known` names the properties besides a part's own, with their types. `schema` is the schema of the table
+    that the parts become.
     """
 
     def __init__(self, schema: pa.Schema, known: Mapping[str, type]) -> None:
@@ -43,14 +43,14 @@ class PartialWindows:
         self._stored: set[int] = set()
         self._origins: dict[int, LogState] = {}
         self.joined = 0
-        """How many there were when they were last put together."""
+        """The number of parts after the last merge."""
 
     def __len__(self) -> int:
         return len(self.at["origin"])
 
     @property
     def at(self) -> dict[str, np.ndarray]:
-        """What is known of the parts."""
+        """The properties of the parts."""
         if self._fresh:
             parts = [self._at, *self._fresh]
             self._at = {name: np.concatenate([part[name] for part in parts]) for name in self._types}
@@ -60,7 +60,7 @@ class PartialWindows:
     def add(
         self, known: Mapping[str, np.ndarray], rows: pa.Table, origin: Callable[[], Beginning], offset: int
     ) -> None:
-        """Take in the parts that the delta at an offset of the log brought; `rows` are their sketches."""
+        """Add the parts of the delta at an offset of the log; `rows` are their sketches."""
         count = rows.num_rows
         begin = self._add_origin(origin())
         own = {"origin": begin, "arrived": offset, "chunk": self._store(rows)}
@@ -68,25 +68,25 @@ class PartialWindows:
         self._fresh.append({**known, **numbers, "row": np.arange(count)})
 
     def drop(self, at: np.ndarray) -> None:
-        """Let some parts go; `forget` lets go of what they alone needed."""
+        """Remove some parts; `forget` frees what only they needed."""
         kept = np.ones(len(self), bool)
         kept[at] = False
         self._at = {name: column[kept] for name, column in self.at.items()}
         self.joined = min(self.joined, len(self))
 
     def forget(self, needed: Iterable[int]) -> None:
-        """Drop sketches and origins that no part needs any more; others need the origins named."""
+        """Drop sketches and origins that no part needs any more; origins in `needed` are kept."""
         chunks = set(np.unique(self.at["chunk"]).tolist())
         self._chunks = {chunk: table for chunk, table in self._chunks.items() if chunk in chunks}
         origins = {*needed, *np.unique(self.at["origin"]).tolist()}
         self._origins = {offset: before for offset, before in self._origins.items() if offset in origins}
 
     def origin_of(self, offset: int) -> int:
-        """The place that stands for an origin: the latest that is remembered up to there."""
+        """The remembered position that stands for an origin: the latest one up to there."""
         return max(known for known in self._origins if known <= offset)
 
     def origins(self) -> list[Beginning]:
-        """Where the log must be read again from to have all of them whole."""
+        """The positions from which the log must be reread to complete all parts."""
         return [Beginning(offset, before) for offset, before in self._origins.items()]
 
     @property
@@ -101,9 +101,9 @@ class PartialWindows:
         self._stored = set(self._chunks)
 
     def merged(self, at: np.ndarray, part: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Table:
-        """Some parts as one row for each window that has any, in the order of the windows.
+        """Merge some parts into one row for each window that has any, in the order of the windows.
 
-        `part` is the number of each one's window, `starts` and `ends` are those of all windows.
+        `part` is the number of each part's window, `starts` and `ends` are those of all windows.
         """
         chosen, numbers = np.unique(part, return_inverse=True)
         firsts = np.full(len(chosen), len(at))
@@ -124,9 +124,9 @@ class PartialWindows:
         return pa.Table.from_arrays(cast, schema=self._schema)
 
     def compact(self, part: np.ndarray, table: pa.Table, known: Mapping[str, np.ndarray]) -> None:
-        """Hold one part for each number of `part`, in order, with the sketches of `table`.
+        """Replace the parts by one for each number in `part`, in order, with the sketches of `table`.
 
-        What is known of each is `known`, and else as of the first of its parts.
+        Properties in `known` are set; others are those of the first of its parts.
         """
         firsts = np.full(table.num_rows, len(part))
         np.minimum.at(firsts, part, np.arange(len(part)))
@@ -143,7 +143,7 @@ class PartialWindows:
         return self._next_chunk - 1
 
     def _add_origin(self, origin: Beginning) -> int:
-        """Keep a place of the log to begin again at; gives the offset that stands for it."""
+        """Remember a log position for restarts; returns the offset that stands for it."""
         if origin.offset not in self._origins:
             self._origins[origin.offset] = origin.before
             if len(self._origins) > _MOST_ORIGINS:

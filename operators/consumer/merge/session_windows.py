@@ -1,8 +1,8 @@
-"""Sessions that may still get rows: partial sessions, put together as they close.
+"""Sessions that may still get rows: partial sessions, merged as they close.
 
-Partial sessions stay as they came, and only their times are looked at, until the watermark passes the end of
-one, or until there are twice as many as when they were last put together: then those that belong together
-(`rows`) become one, sketches included. So a group's long session costs no merge a delta.
+Partial sessions stay as they came, and only their times are examined, until the watermark passes the end of
+a session, or until there are twice as many as after the last merge: then those that belong together (`rows`)
+are merged, sketches included. So a group's long session doesn't cost a merge per delta.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ...grouping.group_index import hash_keys
 from ...sketching.delta import Delta
 from ...sketching.session_rows import Stretches
@@ -26,17 +26,17 @@ from .open_windows import Beginning, Due
 from .partial_windows_base import PartialWindowsBase
 
 _KNOWN = {"h1": np.uint64, "h2": np.uint64, "first": np.int64, "last": np.int64, "barrier": np.int64}
-"""What is known of each partial session: the hash of the keys that sessions are by, and its times."""
+"""The columns of a partial session: the hash of the keys that define sessions, and its times."""
 _GROUP = {"k1": np.uint64, "k2": np.uint64}
-"""The hash of all keys, where sessions are by some of them."""
+"""The hash of all keys, if only some of them define sessions."""
 
 
 class OpenSession(PartialWindowsBase):
     """The sessions of a partition of the table topic (see `OpenWindows`).
 
-    Sessions are emitted by the step of the watermark that closes them, all in one table. Those that silence
-    alone has closed are emitted for now when they have new parts (`EmittedWindows.idle_sessions`). They are
-    emitted once more when they close for good, if the merger `confirms`: for sinks that can't recall a
+    Sessions are emitted when the watermark advances and closes them, all in one table. Those that only
+    silence has closed are emitted provisionally when they have new parts (`EmittedWindows.idle_sessions`). If
+    the merger `confirms`, they are emitted once more when they close for good, for sinks that can't recall a
     session.
     """
 
@@ -153,7 +153,7 @@ class OpenSession(PartialWindowsBase):
         super().spill()
 
     def _stretches(self, chosen: np.ndarray) -> Stretches:
-        """Some partial sessions, with what has sessions of its own numbered."""
+        """Some partial sessions, with numbers for the keys that have sessions of their own."""
         at = self._parts.at
         h1, h2 = at["h1"][chosen], at["h2"][chosen]
         order = np.lexsort((h2, h1))
@@ -163,7 +163,7 @@ class OpenSession(PartialWindowsBase):
         return Stretches(own, *(at[name][chosen] for name in ("first", "last", "barrier")))
 
     def _ended(self, until_us: int) -> tuple[np.ndarray, Stretches, np.ndarray]:
-        """All partial sessions beside one that ends by a time; what belongs together, and where."""
+        """The partial sessions of keys with one that ends by `until_us`; their sessions; which each is in."""
         if not len(self._parts):
             return np.empty(0, np.int64), Stretches.none(), np.empty(0, np.int64)
         at = self._parts.at
@@ -176,7 +176,7 @@ class OpenSession(PartialWindowsBase):
     def _unemitted(
         self, at: np.ndarray, part: np.ndarray, sessions: Stretches, emitted: EmittedWindows
     ) -> np.ndarray:
-        """Which sessions were not handed over as they are now, when silence closed them."""
+        """Which sessions were not emitted in their current form when silence closed them."""
         until_us, position = emitted.idle_sessions
         arrived = self._arrived(at, part, sessions)
         return (sessions.last + np.int64(self._gap) > until_us) | (arrived >= position)
@@ -195,7 +195,7 @@ class OpenSession(PartialWindowsBase):
     def _merged(
         self, at: np.ndarray, part: np.ndarray, sessions: Stretches
     ) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-        """Partial sessions as one row for each session and group; which row each is in, and its session."""
+        """One row per session and group, which row each partial session is in, and each row's session."""
         if self._window.by is None:
             row, session = part, np.arange(len(sessions))
         else:
@@ -209,7 +209,7 @@ class OpenSession(PartialWindowsBase):
         return self._parts.merged(at, row, starts, ends), row, session
 
     def _join(self) -> None:
-        """Put together what belongs together, as far as it is here."""
+        """Merge the partial sessions that belong together so far."""
         everything = np.arange(len(self._parts))
         if not len(everything):
             return

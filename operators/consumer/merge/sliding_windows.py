@@ -1,11 +1,11 @@
-"""Sliding windows that may still get rows: each is of the groups that have a row in its last pane."""
+"""Sliding windows that may still get rows: each has the groups with a row in its last pane."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ...grouping.group_index import GroupIndex
 from ...table.schema import keys_of
 from ...table.window_groups import WindowGroups
@@ -13,7 +13,7 @@ from .paned_windows import PanedWindows
 
 
 class OpenSliding(PanedWindows):
-    """The windows of panes that end with one in which rows are (see `OpenWindows`)."""
+    """The windows of panes that end with a pane that has rows (see `OpenWindows`)."""
 
     def _groups_of(self, groups: WindowGroups, end: int) -> WindowGroups:
         keys, index = keys_of(self._schema), GroupIndex()

@@ -1,4 +1,4 @@
-"""How a run begins: what is there is looked at, what it needs is made, and its plans are drawn up."""
+"""Planning a run: check existing state, create what the run needs, and build its plans."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ..worker.process import prepare_workers, release_workers
 
 
 def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
-    """What a run's workers and mergers are to do; its topics are there then, and its workers are loading.
+    """Plan what a run's workers and mergers do; on return, topics exist and worker processes are loading.
 
-    Streams and their options are by name, a lone stream's is `LONE`; options that are not of one stream are
-    the same for all. Raises what `runner.start` does.
+    Streams and their options are by name, a lone stream's is `LONE`; options that apply to a whole run are
+    the same for all. Raises what `runner.start` raises.
     """
     try:
         return _plan_streams(streams, options)
@@ -56,7 +56,7 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
         prepare_workers(streams.values(), shared.workers)
     client = admin(settings)
     wait_for_brokers(client, shared.connect_seconds)
-    for table in (table for stream in streams.values() for table in stream.tables):
+    for table in (table for stream in streams.values() for table in stream.reading.tables):
         partitions_of(admin(table.source.settings), table.topic)
     others = {shared.dead_letters, shared.late}
     topics_by_stream = {name: input_topics(client, own, others) for name, own in sources.items()}
@@ -80,7 +80,7 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
         for n, stream in streams.items()
     ]
     named = shared.group_id is not None
-    # Several streams ask the same of their own topics: together they wait as long as one.
+    # Several streams ask the same about their own topics; concurrently, they wait only as long as one.
     if named:
         call_for_each(GroupState.read, histories)
     wanted = [_wanted_topics(own, options[own.name], named) for own in histories]
@@ -125,12 +125,12 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
 
 def _sources(name: str, stream: Stream) -> Sequence[KafkaSource]:
     with in_stream(name):
-        stream.check_on_brokers()
-        return stream.complete().kafka_sources
+        stream.reading.check_on_brokers()
+        return stream.complete().reading.kafka_sources
 
 
 def _check_together(sources: Mapping[str, Sequence[KafkaSource]]) -> None:
-    """Raise `ValueError` for streams that no reader could read together."""
+    """Raise `ValueError` for streams that can't share a reader."""
     (first, theirs), *others = sources.items()
     for name, own in others:
         if (own[0].settings, own[0].corrupt) != (theirs[0].settings, theirs[0].corrupt):
@@ -142,8 +142,8 @@ def _check_together(sources: Mapping[str, Sequence[KafkaSource]]) -> None:
 
 
 def _check_importable(stream: Stream) -> None:
-    read = [decoder for source in stream.kafka_sources for decoder in source.decoders]
-    for decoder in (*read, *(decoder for table in stream.tables for decoder in table.decoders)):
+    read = [decoder for source in stream.reading.kafka_sources for decoder in source.decoders]
+    for decoder in (*read, *(decoder for table in stream.reading.tables for decoder in table.decoders)):
         check_importable(decoder)
 
 
@@ -173,7 +173,7 @@ def _split_keys(history: GroupState, options: RunOptions, named: bool) -> tuple[
 
 
 def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -> None:
-    """Make the topics of dead letters and of late messages, where there are to be any."""
+    """Create the topics for dead letters and late messages, if there are to be any."""
     besides = (*map(options.dead_letter_topic, topics), *map(options.late_topic, topics))
     for beside in dict.fromkeys(besides):
         if beside is not None:
@@ -181,7 +181,7 @@ def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -
 
 
 def _own_group(client: Admin, topic: str) -> str:
-    """The name of a run of its own; what dead ones left is removed beforehand."""
+    """The name of a run without a group; removes what dead runs left behind first."""
     now = datetime.now(UTC)
     remove_leftovers(client, topic, now)
     return group_name(topic, now)

@@ -1,4 +1,4 @@
-"""What comes of one stream of a run: its merger, the windows that closed, and what is known of it."""
+"""The results of one of a run's streams: its merger, the closed windows, and its figures."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .run_monitor import RunMonitor
 
 
 class StreamResults:
-    """What one stream of a run has come to, while the run goes on and afterwards.
+    """The results of one of a run's streams, during the run and afterwards.
 
-    `done` says that the workers have ended, `draining` that all they sent is to be merged, `deadline` how
-    long a stop may take; `work` gives the figures of the workers, `remarks` what they remarked on (None: they
-    log it themselves), `state` whether the run goes on, and why not.
+    `done` is set when the workers have ended, `draining` when everything they sent must be merged; `deadline`
+    limits a stop. `work` returns the workers' figures, `remarks` their warnings about messages (None: they
+    log them themselves), `state` whether the run continues and, if not, why.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StreamResults:
         self._monitor = RunMonitor(plan, client, self.merger, work)
         self._partitions = dict(plan.partitions)
         self.inputs = plan.inputs
-        """The input partitions that there are now."""
+        """The current input partitions."""
 
     def table(self) -> SketchTable:
         """The table of sketches of all windows so far, both closed and open ones."""
@@ -61,19 +61,19 @@ class StreamResults:
             return SketchTable(self._closed.table(self.merger.open_tables()))
 
     def figures(self) -> Figures:
-        """What is known of it at this moment: the numbers that metrics, health and the progress line show.
+        """The current figures: the numbers that metrics, health and the progress line show.
 
-        Costs no question to a broker: what waits is what the last answer said, at most some seconds ago. What
-        workers did and have is that of all streams that share them.
+        It asks no broker: the lag is from the last answer, at most a few seconds old. The workers' figures
+        are those of all streams that share them.
         """
         state, why = self._run_state()
         return replace(self._monitor.figures(), state=state, why=why)
 
     def health(self) -> Health:
-        """Whether it does its work (`healthy`), and has begun to (`ready`); `why` not, in words.
+        """Whether it does its work (`healthy`), and has started to (`ready`); `why` gives the reason if not.
 
-        It is not healthy once its run has failed, or if messages have waited for a minute with none counted.
-        It is ready once every input partition has a worker and its log was read to the end.
+        It is unhealthy once its run has failed, or if messages have waited for a minute with none counted. It
+        is ready once every input partition has a worker and its log was read to the end.
         """
         return health_of(self.figures(), self.plan.options.checkpoint_seconds)
 
@@ -97,7 +97,7 @@ class StreamResults:
 
     @property
     def account(self) -> Account:
-        """What became of the messages so far."""
+        """The outcome of the messages so far."""
         states = self.merger.states()
         return states[0].account if states else Account()
 
@@ -109,18 +109,18 @@ class StreamResults:
     def update_topics(
         self, partitions: Mapping[str, int], fresh: Mapping[str, int], gone: Collection[str]
     ) -> None:
-        """Take in what was found of the input topics: how many partitions they have, and which are gone.
+        """Update the input topics: their numbers of partitions, and those that are gone.
 
         `fresh` are topics that began to match a pattern.
         """
         stream = self.plan.stream
-        self._partitions |= {topic: n for topic, n in fresh.items() if stream.reads_topic(topic)}
+        self._partitions |= {topic: n for topic, n in fresh.items() if stream.reading.reads_topic(topic)}
         self.inputs = inputs_of({t: partitions.get(t, n) for t, n in self._partitions.items()})
         self.merger.left_out(gone)
         self.merger.inputs_are(self.inputs)
 
     def poll(self) -> None:
-        """See how it does, without waiting for anyone; called several times a second."""
+        """Check its state, without waiting for anyone; called several times a second."""
         self._monitor.poll(self.inputs)
         self.merger.warn_if_slow()
 
@@ -135,7 +135,7 @@ class StreamResults:
 
     def _lag(self, state: LogState) -> int | None:
         if self._deadline.missed:
-            return None  # brokers may be away, and who stopped it has no time to wait for them
+            return None  # brokers may be unreachable, and a stop has no time to wait
         starts = {**self.plan.starts, **{w: mark.position.offset for w, mark in state.marks.items()}}
         try:
             ends = end_offsets(self._client, self.inputs, 2.0)

@@ -1,8 +1,8 @@
-"""What a worker must know to go on with windows by count: how many rows each group has in its open window.
+"""Restoring a worker's count windows: how many rows each group has in its open window.
 
-Its predecessor sent that with every part of a window, and a merger keeps the parts of windows that are not
-full in the table topic. So it is read from there, from the place at which the merger would begin again, by
-the merger's own rule for which deltas count.
+Its predecessor sent these numbers with every part of a window, and a merger keeps the parts of incomplete
+windows in the table topic. So they are read from there, starting where the merger would resume, by the
+merger's own rules for which deltas count.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import pyarrow as pa
 from confluent_kafka import Message
 
-from ....sketches.core.columns import as_array
+from ....sketches.core.columns.columns import as_array
 from ...grouping.group_index import hash_keys
 from ...kafka.chunked_records import ChunkAssembler
 from ...kafka.topics import Admin
@@ -29,16 +29,16 @@ from ..merge.open_windows import Beginning, Due
 from ..run_plan import Plan
 
 Beginnings = list[tuple[int, OpenCounts]]
-"""What groups have in their open windows from certain offsets of a partition on."""
+"""The state of groups' open windows, from certain offsets of a partition on."""
 
 
 def open_counts(
     plan: Plan, ends: Mapping[Input, Ends], client: Callable[[], Admin]
 ) -> dict[Input, Beginnings]:
-    """What groups have in their open windows: for each input partition, from certain offsets on.
+    """The state of groups' open windows: for each input partition, from certain offsets on.
 
-    With several table partitions, one may hold more deltas than another (`Ends.cuts`): of its groups, what is
-    known counts from where those end. Nothing of a stream whose windows are others.
+    If there are several table partitions, one may hold more deltas than another (`Ends.cuts`): the state of
+    its groups counts from where those end. Empty for streams without count windows.
 
     Raises `KafkaException` if brokers don't answer, or if a transaction stays open before the log's end;
     `DeltaError` for damaged deltas.
@@ -77,9 +77,9 @@ def open_counts(
 
 
 class LastCounts:
-    """Of all rows it keeps how many each group has in its last window, for some input partitions.
+    """Stores only how many rows each group has in its last window, for some input partitions.
 
-    It takes in deltas as windows do (see `OpenWindows`).
+    It folds in deltas as open windows do (see `OpenWindows`).
     """
 
     def __init__(self, size: int, inputs: Iterable[Input]) -> None:
@@ -87,7 +87,7 @@ class LastCounts:
         self.counts = {where: Counts() for where in inputs}
 
     def merge(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
-        """Note the last of a delta's parts of each group."""
+        """Record the last part of each group in a delta."""
         if delta.table is None or delta.input not in self.counts:
             return
         table = delta.table.sort_by(BEGUN)
@@ -97,25 +97,25 @@ class LastCounts:
         self.counts[delta.input].note(OpenCounts(h1, h2, rows % self._size, begun))
 
     def close(self, closed_us: int, emitted: EmittedWindows) -> None:
-        """Nothing closes here."""
+        """Do nothing: no window closes here."""
 
     def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
-        """Nothing is handed over."""
+        """Return None: nothing is emitted here."""
         return None
 
     def mark_emitted(self, due: Due, emitted: EmittedWindows, position: int) -> None:
-        """Nothing is handed over."""
+        """Do nothing: nothing is emitted here."""
 
     def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
-        """Nothing is handed over."""
+        """Return nothing: nothing is emitted here."""
         return []
 
     def origins(self) -> Collection[Beginning]:
-        """Nothing must be read again."""
+        """Return nothing: nothing must be reread."""
         return ()
 
     def window_counts(self) -> tuple[int, int]:
-        """How many groups there are."""
+        """The number of groups."""
         groups = sum(map(len, self.counts.values()))
         return groups, groups
 
@@ -125,8 +125,8 @@ class LastCounts:
         return sum(counts.size for counts in self.counts.values())
 
     def largest(self) -> list[tuple[str, int]]:
-        """Nothing that could be let go of."""
+        """Return nothing: nothing could be freed."""
         return []
 
     def spill(self) -> None:
-        """Nothing that could be moved."""
+        """Do nothing: nothing could be moved to disk."""

@@ -1,16 +1,17 @@
-"""Where a worker goes on in partitions that it was given, and how it is kept from counting them twice.
+"""The offsets from which a worker resumes in assigned partitions, and how it avoids counting messages twice.
 
-The group's committed place says where a partition goes on, unless deltas may be in the log that were sent and
-never committed: with "at_least_once" and "effectively_once" the worker finds them there and goes on behind
-them. But a predecessor that was only paused may send one more after that. So with "effectively_once" a worker
-**claims** its partitions first, in three steps, all necessary:
+A partition resumes at the group's committed offset, unless the log may contain deltas that were sent and
+never committed: with "at_least_once" and "effectively_once" the worker finds them there and continues after
+them. But a predecessor that was only paused may send another delta after that. So with "effectively_once" a
+worker first **claims** its partitions, in three steps, all of which are necessary:
 
-1. It commits the place again with the next higher `epoch`. Brokers refuse that from who is no member any
-   more, so epochs grow from owner to owner.
-2. It sends an empty delta of that epoch to each partition of the table topic. Mergers leave out what comes
-   behind it under a lower epoch.
-3. It reads the log up to there. What its predecessors sent before is there; what they send from now on counts
-   nowhere.
+1. It commits the position again with the next higher `epoch`. Brokers refuse this from a process that is no
+   longer a member, so epochs grow from owner to owner.
+2. It sends an empty delta with that epoch to each partition of the table topic. Mergers drop deltas after it
+   that have a lower epoch.
+3. It reads the log up to there. This includes everything that its predecessors sent before; what they send
+from
+   now on does not count.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _CUT_ROWS = (
 def counted_and_gone(
     error: LogTruncated, counted: int, choice: str = 'write truncated="continue"'
 ) -> LogTruncated:
-    """The error that ends a run whose group has counted a partition up to an offset beyond a log's end."""
+    """The error for a group that has counted a partition beyond the end of its log."""
     if error.end is None:
         lost = f"which of the messages that were counted up to offset {counted} no longer exist isn't known"
         advice = "give the run a new group_id, or reset the group, to count what the log has now"
@@ -60,15 +61,15 @@ def counted_and_gone(
             f"{counted - error.end:,} messages that were counted (offsets {error.end} … {counted - 1}) no "
             "longer exist"
         )
-        advice = f"to go on from offset {error.end}, with them in the counts and in the account, {choice}"
+        advice = f"to continue from offset {error.end}, with them in the counts and in the account, {choice}"
     return LogTruncated(error.where, counted, error.end, error.epoch, f"{lost}; {advice}")
 
 
 class PartitionRecovery:
-    """Finds the places of a worker's partitions, and makes what delivers from there on.
+    """Finds the positions of a worker's partitions, and creates the delivery for its results.
 
-    `ids` are those of the input topics, which may become more. `epochs` are the claims under which the worker
-    has its partitions, where its delivery makes any; only a lone stream's does.
+    `ids` are those of the input topics, to which more may be added. `epochs` are the claims under which the
+    worker has its partitions, if its delivery makes claims; only that of a lone stream does.
     """
 
     def __init__(
@@ -90,30 +91,42 @@ class PartitionRecovery:
         self.epochs: dict[Input, int] = {}
         self._behind: dict[Input, tuple[int, Committed]] = {}
 
+    def prepare(self) -> None:
+        """With "exactly_once", end the transaction in which a predecessor was killed.
+
+        Until then brokers don't return the positions that it committed.
+        """
+        plan = self._plan
+        if plan.options.delivery == "exactly_once":
+            self.delivery = ExactlyOnce(
+                plan.config, self._membership, self._stopping, plan.transactional_id or None
+            )
+
     def places(self, inputs: Iterable[Input]) -> dict[str, dict[Input, Ends]]:
-        """Where each stream goes on in those of the newly assigned partitions that it reads.
+        """The offset from which each stream resumes in the newly assigned partitions that it reads.
 
         Raises `KafkaException` if brokers don't answer, `MembershipLost` if others have the partitions by
-        now, `ReadError` if messages were deleted that were not read, `DefinitionChanged` if what is committed
-        is of other streams.
+        now, `ReadError` if unread messages were deleted, `DefinitionChanged` if the commits belong to other
+        streams.
         """
         known = self._membership.committed(inputs, _ANSWER_SECONDS)
         lows = {where: self._membership.watermarks(where, _ANSWER_SECONDS)[0] for where in known}
         by_stream = {}
         for name, plan in self._plans.by_name.items():
-            mine = [where for where in known if plan.stream.reads_topic(where.topic)]
+            mine = [where for where in known if plan.stream.reading.reads_topic(where.topic)]
             places = {where: self._place(plan, where, known[where], lows[where]) for where in mine}
             exactly = plan.options.delivery == "exactly_once"
             ends = self._exactly(plan, places) if exactly else self._behind_log(places)
             for where, end in ends.items():
-                # Deleted unread, and the run goes on without them by choice: they are in the account.
-                if plan.stream.joined is None and end.position.offset < lows[where]:
+                # They were deleted unread, and the run continues without them as requested: the account has
+                # them.
+                if plan.stream.reading.joined is None and end.position.offset < lows[where]:
                     end.skip_to = max(end.skip_to or 0, lows[where])
             by_stream[name] = ends
         return by_stream
 
     def committed(self, name: str, where: Input, position: Position) -> Committed:
-        """What to commit of a stream and a partition that the worker has."""
+        """What to commit for a stream in one of the worker's partitions."""
         epoch = self.epochs.get(where, 0)
         current = replace(
             self._committed(self._plans.by_name[name], where, position), epoch=epoch, moved=epoch
@@ -121,11 +134,11 @@ class PartitionRecovery:
         end, recovered = self._behind.get(where, (0, current))
         if position.offset >= end:
             return current
-        # A part of the log has more of it: a successor must find that again, from where it was found.
+        # Part of the log covers more: a successor must find that again, from the same position.
         return replace(current, log=recovered.log, moved=recovered.moved)
 
     def _place(self, plan: Plan, where: Input, known: Places, low: int) -> Committed:
-        """Where a stream goes on in a partition that begins at `low`, by what the group has committed."""
+        """The offset from which a stream resumes in a partition that begins at `low`."""
         place = known.get(plan.name) or known.get(LONE)
         if place is None and known:
             raise DefinitionChanged(
@@ -144,7 +157,6 @@ class PartitionRecovery:
         return Committed(position, (), self._fingerprints[plan.name], *ids)
 
     def _exactly(self, plan: Plan, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
-        self.delivery = self.delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
         if all(place.fingerprint for place in places.values()):
             return {where: Ends(place.position) for where, place in places.items()}
         logs = self._whole_log(plan)
@@ -157,14 +169,14 @@ class PartitionRecovery:
         return resume(plan.stream, plan.group_id, where, place, logs)
 
     def _behind_log(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
-        """Places behind deltas that are in the log but were never committed."""
+        """Positions after deltas that are in the log but were never committed."""
         plan = self._plan
         starts = {
             t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
             for t in range(plan.table_partitions)
         }
         logs = self._tails(starts)
-        # What must not be skipped is refused before anything is written.
+        # Offsets that would skip messages without a request are refused before anything is written.
         ends = {w: self._resume(plan, w, place, logs) for w, place in places.items()}
         if self.delivery is None:
             way = AtMostOnce if plan.options.delivery == "at_most_once" else AtLeastOnce
@@ -207,7 +219,7 @@ class PartitionRecovery:
         self.epochs |= epochs
 
     def _tails(self, starts: Mapping[int, int]) -> dict[int, Tail]:
-        """The log up to its end now, with nothing hidden behind a transaction that is still open."""
+        """The log up to its current end, waiting for transactions that are still open."""
         plan = self._plan
         ends = log_ends(self._admin(), plan.table_topic, starts)
         logs = read_tail(plan.config, plan.table_topic, starts)
@@ -218,12 +230,12 @@ class PartitionRecovery:
         return logs
 
     def _replay(self, plan: Plan, where: Input, position: Position, low: int) -> int:
-        """Where rows before a position must be read once more, in a partition that begins at `low`."""
-        if not plan.stream.of_topic(where.topic).looks_back:
+        """The offset from which rows before a position must be reread; the partition begins at `low`."""
+        if not plan.stream.reading.of_topic(where.topic).reading.looks_back:
             return position.offset
         wanted = low if position.replay is None else position.replay
         if wanted < low:
-            joined = plan.stream.joined is not None
+            joined = plan.stream.reading.joined is not None
             log.warning(_CUT_ROWS if joined else _CUT_IDS, where, wanted, min(low, position.offset) - 1)
         return max(low, wanted)
 

@@ -1,10 +1,10 @@
 """A sketching worker as a process of its own, forked from the program's server (`worker_server`).
 
 Where processes can't be forked it is ``python -m streamgauge.operators.consumer.worker.process``. The plans
-come pickled over standard input, which then stays open: a byte on it says that the worker may begin. When it
-closes, because the run ends or the run's process died, the worker delivers what it holds and ends. What it
-logs, its figures and its error come back over the pipe that was its standard output (`worker_ipc`); whatever
-it or the user's decoder prints goes to standard error.
+arrive pickled over standard input, which then stays open: a byte on it tells the worker to begin. When it
+closes, because the run ends or its process died, the worker delivers what it holds and ends. Its log, figures
+and error are sent back over the pipe that was its standard output (`worker_ipc`); whatever it or the user's
+decoder prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 PROCESS = "streamgauge.operators.consumer.worker.process"
-"""This module, as `python -m` runs it."""
+"""This module, for `python -m`."""
 _BEGIN = b"b"
 _REPORT_SECONDS = 0.5
 _LAST_WORDS_SECONDS = 1.0
@@ -48,8 +48,8 @@ _LAST_WORDS_SECONDS = 1.0
 class WorkerProcess:
     """The run's side of one worker process.
 
-    Of processes with one `start`, a barrier of as many, none joins the group before all can, or have ended:
-    the first one would be given all partitions, and have to hand over some.
+    Processes share the barrier `start`: none of them joins the group before all can, or have ended. Otherwise
+    the first one would be assigned all partitions, and have to give some up again.
     """
 
     def __init__(
@@ -66,19 +66,20 @@ class WorkerProcess:
         self._reading.start()
         level = logging.getLogger("streamgauge.kafka").getEffectiveLevel()
         with suppress(BrokenPipeError):
-            # By value what is in the user's own script, which nobody else can import: decoders, callbacks.
+            # Objects from the user's own script, which no other process can import, are pickled by value:
+            # decoders, callbacks.
             cloudpickle.dump((plans, level), self._process.stdin)
             self._process.stdin.flush()
 
     def _hear(self) -> None:
         self._hearing.run()
-        self._start.abort()  # the others don't wait for one that has ended
+        self._start.abort()  # the others don't wait for a process that has ended
 
     def _begin(self) -> None:
         with suppress(threading.BrokenBarrierError):
             self._start.wait()
         assert self._process.stdin is not None
-        with suppress(OSError, ValueError):  # it has ended, or was asked to
+        with suppress(OSError, ValueError):  # it has ended, or was already stopped
             self._process.stdin.write(_BEGIN)
             self._process.stdin.flush()
 
@@ -102,21 +103,21 @@ class WorkerProcess:
 
     @property
     def figures(self) -> WorkFigures:
-        """What it did, by its last report."""
+        """Its figures, from its last report."""
         if self.ended:
             self._reading.join(_LAST_WORDS_SECONDS)
             return self._hearing.figures.past
         return self._hearing.figures
 
     def error(self) -> BaseException | None:
-        """The error it failed with, if it could still report it; can be read once."""
+        """The error it failed with, if it could report one; can be read once."""
         if self._process.poll() != 1:
             return None
         self._reading.join()
         return self._hearing.error()
 
     def stop(self) -> None:
-        """Ask it to deliver what it holds and to end."""
+        """Make it deliver what it holds and end."""
         if self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -131,7 +132,7 @@ class WorkerProcess:
 
 
 def main() -> int:
-    """The worker's side."""
+    """Run the worker's side."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the run decides when its workers end
     reporter = WorkerReporter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
@@ -145,11 +146,11 @@ def main() -> int:
         try:
             plans, level = pickle.load(sys.stdin.buffer)
         except EOFError:
-            return 0  # the run didn't come about
+            return 0  # the run didn't start
         logging.getLogger("streamgauge.kafka").setLevel(level)
 
         def watch() -> None:
-            # Not through the buffered reader, whose lock would keep the interpreter from ending.
+            # Not through the buffered reader, whose lock would prevent the interpreter from ending.
             while os.read(sys.stdin.fileno(), 4096):
                 going.set()
             stopping.set()
@@ -191,7 +192,7 @@ def _reporting(worker: Worker, reporter: WorkerReporter) -> Iterator[None]:
 
 @cache
 def worker_server() -> WorkerServer | None:
-    """What the worker processes of this program are forked from; None where they can't be."""
+    """The server from which this program's worker processes are forked; None if they can't be forked."""
     if not WorkerServer.possible():
         return None
     server = WorkerServer(PROCESS)
@@ -200,20 +201,20 @@ def worker_server() -> WorkerServer | None:
 
 
 def prepare_workers(streams: Iterable[Stream], many: int = 0) -> None:
-    """Have what workers of these streams run loaded, and `many` begun, beside what else a run begins with."""
+    """Load what workers of these streams need, and start `many`, concurrently with the run's start-up."""
     if (server := worker_server()) is not None:
         server.prepare([SketchingKinds.of(stream) for stream in streams if stream.sending is None], many)
 
 
 def release_workers() -> None:
-    """End the workers that were prepared for a run that didn't come about."""
+    """End the workers that were prepared for a run that didn't start."""
     if (server := worker_server()) is not None:
         server.release()
 
 
 def _load(streams: list[SketchingKinds] | None) -> None:
-    """What a server loads before it forks: no Polars, whose threads don't survive that."""
-    from ....sketches.core.kernel_cache import NotKept, only_kept
+    """Load modules in a server before it forks; not Polars, whose threads don't survive a fork."""
+    from ....sketches.core.compilation.kernel_cache import NotKept, only_kept
     from ...kafka.warm import split_batches
     from . import worker  # noqa: F401
 
@@ -225,9 +226,9 @@ def _load(streams: list[SketchingKinds] | None) -> None:
 if __name__ == "__main__":
     if len(sys.argv) == 1 or serve(int(sys.argv[1]), _load, float(sys.argv[2])) is not None:
         code = main()
-        for stream in (sys.stdout, sys.stderr):  # what decoders have printed
+        for stream in (sys.stdout, sys.stderr):  # flush what decoders have printed
             with suppress(OSError, ValueError):
                 stream.flush()
-        # What it has loaded goes with it. To take it apart piece by piece takes an interpreter a tenth of a
-        # second, in which all memory that it shares with its server is copied first.
+        # The process's memory is freed with it. Tearing down the interpreter would take a tenth of a second,
+        # and first copy all memory that it shares with its server.
         os._exit(code)

@@ -1,4 +1,4 @@
-"""The intakes of streams that run together: a message is decoded once for all that read it alike."""
+"""The buffers of streams that run together: a message is decoded once for all that decode it alike."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...sketching.partition_buffer import PartitionBuffer, by_partition
 from ..error_context import in_stream
 
 Readers = list[tuple[KafkaSource, tuple[str, ...]]]
-"""The ways in which a topic's messages are decoded, and the streams that take the rows of each."""
+"""The ways in which a topic's messages are decoded, and the streams that get the rows of each."""
 
 
 class SharedDecoding:
-    """What a worker holds of several streams, by their names; a lone stream has none.
+    """A worker's buffers for several streams, by name; a lone stream's name is empty.
 
-    Streams read a topic alike if their sources decode it by the same definition, whatever they do with the
-    rows. `sketch` raises what decoders and steps fail with, and says of which stream it is.
+    Streams decode a topic alike if their sources have the same definition, whatever they do with the rows.
+    `sketch` raises the errors of decoders and steps, with the stream's name.
     """
 
     def __init__(self, streams: Mapping[str, Stream], intakes: Mapping[str, PartitionBuffer]) -> None:
@@ -34,7 +34,7 @@ class SharedDecoding:
         self._of_topic: dict[str, int] = {}
 
     def sketch(self, messages: Messages) -> None:
-        """Sketch a batch of messages, each stream those that it reads."""
+        """Sketch a batch of messages, for each stream those that it reads."""
         if messages.broken is not None:
             for intake in self._intakes.values():
                 intake.skip(messages.broken)
@@ -47,24 +47,24 @@ class SharedDecoding:
             intake.remarks.report_due()
 
     def recall(self, messages: Messages) -> None:
-        """Let streams that are joins know their rows from before once more; others do that as they go on."""
+        """Restore the earlier rows of joined streams; other streams restore theirs as they continue."""
         if messages.broken is not None:
             return
         for names, part, decoded in self._decoded(messages):
             for name in names:
-                if self._streams[name].joined is not None:
+                if self._streams[name].reading.joined is not None:
                     with in_stream(name):
                         self._intakes[name].recall(part, decoded)
 
     def _decoded(self, messages: Messages) -> Iterator[tuple[tuple[str, ...], Messages, Decoded]]:
-        """The messages in parts, each with its rows and the streams that take them."""
+        """The messages in parts, each with its rows and the streams that get them."""
         for part, readers in self._parts(messages):
             for source, names in readers:
                 for some, decoded in self._intakes[names[0]].decoded(source, part):
                     yield names, some, decoded
 
     def _parts(self, messages: Messages) -> Iterator[tuple[Messages, Readers]]:
-        """The messages in order, in stretches that the same streams read alike."""
+        """The messages in order, in ranges that the same streams decode alike."""
         ways = [self._way_of(topic) for topic in messages.topics]
         if len(set(ways)) == 1:
             yield messages, self._ways[ways[0]]
@@ -76,13 +76,13 @@ class SharedDecoding:
                 yield messages.slice(low, high), self._ways[way[low]]
 
     def _way_of(self, topic: str) -> int:
-        """The number of the way in which a topic is read."""
+        """The number of the way in which a topic is decoded."""
         if topic not in self._of_topic:
             sources: dict[str, KafkaSource] = {}
             names: dict[str, tuple[str, ...]] = {}
             for name, stream in self._streams.items():
-                if stream.reads_topic(topic):
-                    source = stream.of_topic(topic).kafka_source
+                if stream.reading.reads_topic(topic):
+                    source = stream.reading.of_topic(topic).reading.kafka_source
                     definition = json.dumps(source.definition(), sort_keys=True)
                     sources.setdefault(definition, source)
                     names[definition] = (*names.get(definition, ()), name)

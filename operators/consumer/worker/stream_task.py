@@ -1,4 +1,4 @@
-"""One stream's share of a worker: what it holds of the partitions that are read, and how far it is."""
+"""A worker's task for one stream: its state for the assigned partitions, and their positions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from .count_window_recovery import Beginnings
 from .idle_detector import HighWatermarks, IdleDetector
 
 _SENT_BYTES = 32 * 1024 * 1024
-"""Rows that are sent on are sent before they take up more memory than this."""
+"""Forwarded rows are sent before they take up more memory than this."""
 
 
 class StreamTask:
-    """What a worker does for one stream. `stream` is the plan's, its joins bound to tables that are read.
+    """What a worker does for one stream. `stream` is the plan's, with its joins bound to loaded tables.
 
-    `alive` and `stopping` are as in `PartitionBuffer`, `ends` and `clock` as in `IdleDetector`.
+    `alive` and `stopping` are as in `PartitionBuffer`, `ends` and `clock` as in `IdleDetector`, and `logged`
+    as in `Remarks`.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class StreamTask:
         stopping: Callable[[], bool],
         ends: HighWatermarks,
         clock: Callable[[], float],
+        logged: set[tuple[str, str]],
     ) -> None:
         self.plan = plan
         self.stream = stream
-        remarks = RemarksBySource(stream, plan.letters)
+        remarks = RemarksBySource(stream, plan.letters, logged)
         late = plan.options.late is not None
         self.intake = PartitionBuffer(remarks, plan.ends, alive, stopping, late)
         self.idleness = IdleDetector(plan, ends, clock)
@@ -55,23 +57,23 @@ class StreamTask:
 
     @property
     def progress(self) -> Mapping[Input, PartitionState]:
-        """Its partitions, and what was read of each since its last delta."""
+        """Its partitions, and what was read from each since its last delta."""
         return self.intake.progress
 
     @property
     def id_bytes(self) -> int:
-        """The memory of the ids that it has seen."""
+        """The memory of remembered ids."""
         return sum(own.kept_bytes for own in list(self.progress.values()))
 
     @property
     def held_up(self) -> int:
-        """The rows that wait for a silent partner of a join to say that they have none."""
+        """The number of rows that wait for a silent partition of a join to show that they have no match."""
         return self._pairings.held_up
 
     def keep_within(self) -> None:
-        """Raise `StateLimitError` if windows by count need more than `state_bytes` of this worker's memory.
+        """Raise `StateLimitError` if count windows need more than `state_bytes` of this worker's memory.
 
-        Their rows are in the table topic, but it must know how many each group has.
+        Their rows are in the table topic, but the worker must know how many each group has.
         """
         limit = self.plan.options.state_bytes
         if (
@@ -86,7 +88,7 @@ class StreamTask:
 
     @property
     def is_full(self) -> bool:
-        """Whether sketches, or rows to be sent on, take so much memory that they are delivered early."""
+        """Whether sketches, or forwarded rows, take so much memory that they are delivered early."""
         limit = self.plan.options.state_bytes
         most = None if limit is None else limit // 4
         if self.stream.sending is not None:
@@ -101,8 +103,8 @@ class StreamTask:
         )
 
     def ahead(self, paused: Collection[Input]) -> set[Input]:
-        """Those of two joined streams' partitions that wait for the others (`joins.join_state`)."""
-        if self.stream.joined is None:
+        """The partitions of two joined streams that wait for their partners (`steps.join_state`)."""
+        if self.stream.reading.joined is None:
             return set()
         silent = {where: own.rest is not None for where, own in self.progress.items()}
         return self._pairings.ahead(silent, paused)
@@ -112,15 +114,15 @@ class StreamTask:
         return partners_of(self.stream, where)
 
     def waits_behind(self) -> list[PartitionState]:
-        """Partitions of joined streams whose rows that wait for partners are to be read again."""
-        if self.stream.joined is None:
+        """Partitions of joined streams with buffered rows that must be reread."""
+        if self.stream.reading.joined is None:
             return []
         return [own for own in self.progress.values() if own.recall_offset < own.next_offset]
 
     def recover(self, ends: Mapping[Input, Ends], counts: Mapping[Input, Beginnings] = {}) -> None:
-        """Go on with partitions where they were left. Raises `TopicError` for those without partners.
+        """Resume partitions at their positions. Raises `TopicError` for partitions without partners.
 
-        Of windows by count, `counts` is what `open_counts` found of the partitions.
+        `counts` is what `open_counts` returned for them, if the stream has count windows.
         """
         check_partners(self.stream, ends, self.progress)
         self._unpaired_of.clear()
@@ -146,7 +148,7 @@ class StreamTask:
             self._at[where] = end.position
 
     def note_epochs(self, epochs: Mapping[tuple[str, int], int]) -> None:
-        """Note whose logs were read, before their messages are sketched."""
+        """Record the leader epochs of logs that were read, before their messages are sketched."""
         for where, own in self.progress.items():
             own.leader_epoch = epochs.get(where, own.leader_epoch)
 
@@ -159,7 +161,7 @@ class StreamTask:
                 self.intake.skip_to(where, end)
 
     def update_idleness(self, positions: Mapping[Input, int], renew: bool) -> None:
-        """Note how long its partitions have been silent (`IdleDetector`), and warn of joins that wait."""
+        """Update how long its partitions have been silent (`IdleDetector`), and warn of waiting joins."""
         self.idleness.update(self.intake, positions, renew)
         self._pairings.warn_idle([where for where, own in self.progress.items() if own.rest])
 
@@ -182,7 +184,7 @@ class StreamTask:
         return deltas
 
     def gone_back(self, where: Input, end: Position, ids: Mapping[str, str]) -> Delta | None:
-        """A delta that takes a partition back to where its log was truncated; None if it was no further."""
+        """A delta that takes a partition back to where its log was truncated; None if it was not beyond."""
         at = self._at.get(where)
         if at is None or at.offset <= end.offset:
             return None
@@ -202,11 +204,11 @@ class StreamTask:
         )
 
     def _unpaired(self, inputs: Collection[Input] | None) -> list[Delta]:
-        """What still waits for partners where a bounded run has read both sides to their ends.
+        """The unmatched rows of a bounded run that has read both sides to their ends.
 
-        Rows that are sent on can't be recalled: a run that another one may continue sends none of these.
+        Forwarded rows can't be recalled: a run that another one may continue sends none of these.
         """
-        joined, sends = self.stream.joined, self.stream.sending is not None
+        joined, sends = self.stream.reading.joined, self.stream.sending is not None
         lasting = self.plan.options.group_id is not None
         if self.plan.ends is None or joined is None or joined.how == "inner" or (sends and lasting):
             return []
@@ -222,29 +224,29 @@ class StreamTask:
         return deltas
 
     def forwarded_messages(self, deltas: Iterable[Delta]) -> list[Outgoing]:
-        """The messages that go on beside its deltas, if it sends its rows on."""
+        """The messages to send with its deltas, if the stream forwards its rows."""
         if (sending := self.stream.sending) is None:
             return []
         partitions = self.plan.sent_partitions
         return [row for d in deltas for row in outgoing(d.sent, d.input, sending.topic, partitions)]
 
     def dead_letters(self, inputs: Collection[Input] | None) -> list[DeadLetter]:
-        """What it refused since the last checkpoint."""
+        """Messages refused since the last checkpoint."""
         return [letter for letter in self.intake.dead_letters if inputs is None or letter.input in inputs]
 
     def late_messages(self, inputs: Collection[Input] | None) -> list[LateMessage]:
-        """What came too late since the last checkpoint, if that is kept."""
+        """Late messages since the last checkpoint, if they are collected."""
         return [one for one in self.intake.late if inputs is None or one.letter.input in inputs]
 
     def knows(self, where: Input) -> bool:
-        """Whether it has had a partition."""
+        """Whether it has ever had a partition."""
         return where in self._at
 
     def at(self, where: Input) -> Position:
-        """How far it was in a partition at the last checkpoint."""
+        """Its position in a partition at the last checkpoint."""
         return self._at[where]
 
     def delivered(self, inputs: Collection[Input] | None, ends: Mapping[Input, Position]) -> None:
-        """Note that deltas up to these ends, and what was refused of the same partitions, are delivered."""
+        """Record that deltas up to these ends, and refused messages of these partitions, are delivered."""
         self._at |= ends
         self.intake.clear(inputs)

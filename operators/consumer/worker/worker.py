@@ -38,7 +38,7 @@ from .stream_task import StreamTask
 log = logging.getLogger("streamgauge.kafka")
 
 _BATCH_MESSAGES = 200_000
-"""Messages read, decoded and sketched at a time, at most."""
+"""The most messages to read, decode and sketch at a time."""
 _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
@@ -48,11 +48,11 @@ _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 
 
 class Worker:
-    """One member of a run's group. `run` returns when `stopping` says so, with everything delivered.
+    """A member of a run's group. `run` returns when `stopping` says so, with everything delivered.
 
-    It reads for all streams of its plans: each partition once, decoded once for all that read it alike, and
-    delivered with one place. Raises `ReadError`, `DeltaError` and `KafkaException` for errors that waiting
-    won't mend.
+    It reads for all streams of its plans: each partition once, decoded once for all streams that decode it
+    alike, and committed together. Raises `ReadError`, `DeltaError` and `KafkaException` for errors that can't
+    be retried.
     """
 
     def __init__(
@@ -65,9 +65,10 @@ class Worker:
         streams = {name: plan.stream for name, plan in plans.by_name.items()}
         self._tables = TableReaders(streams.values(), self._keep_alive, stopping)
         self._ends = HighWatermarks(self._administration)
+        logged = set[tuple[str, str]]()
         self._tasks = {
             name: StreamTask(
-                own, self._tables.bound(own.stream), self._keep_alive, stopping, self._ends, clock
+                own, self._tables.bound(own.stream), self._keep_alive, stopping, self._ends, clock, logged
             )
             for name, own in plans.by_name.items()
         }
@@ -97,12 +98,12 @@ class Worker:
 
     @property
     def assigned(self) -> set[Input]:
-        """The input partitions that it has now."""
+        """Its current input partitions."""
         return set(self._membership.assigned)
 
     @property
     def figures(self) -> WorkFigures:
-        """What it did so far, and what it has now."""
+        """Its figures: what it has done, and its current state."""
         assigned = frozenset((topic, number) for topic, number in self.assigned)
         kept = sum(share.id_bytes for share in self._tasks.values()) + self._tables.size
         held_up = sum(share.held_up for share in self._tasks.values())
@@ -111,13 +112,14 @@ class Worker:
         )
 
     def remarks(self, name: str) -> tuple[str, ...]:
-        """Its remarks about the messages of a stream."""
+        """Its warnings about a stream's messages."""
         return tuple(self._tasks[name].intake.remarks.texts)
 
     def run(self) -> None:
         """Join the group; read, sketch and deliver until a stop is requested."""
         try:
             self._membership.join()
+            self._recovery.prepare()
             while not self._stopping():
                 self._turn()
             self._checkpoint()
@@ -126,7 +128,7 @@ class Worker:
         except (MembershipLost, Stopped) as error:
             log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
         except BaseException:
-            # A delta that failed half-way must not be delivered when it leaves the group.
+            # A half-processed batch must not be delivered when it leaves the group.
             self._forget()
             raise
         finally:
@@ -153,20 +155,20 @@ class Worker:
             self._forget()
             self._membership.poll(0.1)
         except LogTruncated as error:
-            # What of it was not delivered is read again, as far as the log still has it.
+            # What was not delivered of it is reread, as far as the log still has it.
             self._forget()
             self._truncated = self._check_truncated(error)
 
     def _counted_of(self, error: LogTruncated) -> int:
-        """How far a partition whose log was truncated is delivered."""
+        """The position up to which a partition with a truncated log is delivered."""
         where = Input(*error.where)
         known = [share.at(where) for share in self._tasks.values() if share.knows(where)]
         return max((position.offset for position in known), default=0)
 
     def _check_truncated(self, error: LogTruncated) -> LogTruncated | None:
-        """What `_go_back` must do before reading on; None if nothing that is gone was delivered.
+        """The truncation that `_go_back` must handle first; None if no delivered message is gone.
 
-        Raises `LogTruncated`, with what was counted of it, unless the run is to go on.
+        Raises `LogTruncated`, with what was counted beyond the log's end, unless the run is to continue.
         """
         counted = self._counted_of(error)
         if error.end is not None and counted <= error.end:
@@ -175,7 +177,7 @@ class Worker:
         if error.end is None or self._plan.options.truncated == "stop":
             raise counted_and_gone(error, counted) from None
         log.warning(
-            "%s; going on from there: %s messages that were counted no longer exist",
+            "%s; continuing from there: %s counted messages no longer exist",
             *(error, f"{counted - error.end:,}"),
         )
         return error
@@ -196,7 +198,7 @@ class Worker:
         self._recovery.delivery.deliver(messages, {where: places})
 
     def _poll_topics(self) -> None:
-        """Read topics that began to match a pattern, unless the run ends with what was there."""
+        """Read topics that began to match a pattern, unless the run is bounded."""
         if self._plan.ends is not None or (fresh := self._search.poll()) is None:
             return
         self._ids |= fresh.ids
@@ -212,7 +214,7 @@ class Worker:
         return {where for share in self._tasks.values() for where in share.progress}
 
     def _forget(self) -> None:
-        """Drop everything that was not delivered; another worker reads it again."""
+        """Drop everything that was not delivered; another worker rereads it."""
         for share in self._tasks.values():
             share.intake.forget()
 
@@ -247,7 +249,7 @@ class Worker:
         """Pause the side of a join that is ahead while it has many rows buffered."""
         ahead = set[Input]()
         for share in self._tasks.values():
-            # Joins of the same topics may see their times otherwise; both sides must never wait.
+            # Joins of the same topics may judge their times differently; both sides must never wait.
             own = {where for where in share.ahead(self._paused) if not ahead & share.partners(where)}
             ahead |= own
         if ahead != self._paused:
@@ -279,7 +281,7 @@ class Worker:
         return self._plan.ends is not None and all(share.all_read for share in self._tasks.values())
 
     def _positions(self) -> dict[Input, int]:
-        """The reader's positions, behind transactions' markers; empty while it waits for brokers."""
+        """The reader's positions, past transaction markers; empty while it waits for brokers."""
         if self._reader is None or self._ahead is None or self._reader.waiting is not None:
             return {}
         return {Input(*where): position for where, position in self._ahead.positions().items()}
@@ -293,7 +295,7 @@ class Worker:
         """Deliver everything sketched since the last checkpoint, of some partitions or of all."""
         shares, epochs = self._tasks, self._recovery.epochs
         deltas = {name: share.deltas(inputs, self._ids, epochs) for name, share in shares.items()}
-        # Streams that refuse a message for the same reason send it on once.
+        # Streams that refuse a message for the same reason send it once.
         dead = dict.fromkeys(letter for share in shares.values() for letter in share.dead_letters(inputs))
         late = dict.fromkeys(message for share in shares.values() for message in share.late_messages(inputs))
         if not any(deltas.values()) and not dead:
@@ -323,7 +325,7 @@ class Worker:
             self._deltas = self._deltas.with_value(sum(message.size for message in part))
 
     def _places(self, ends: Mapping[str, Mapping[Input, Position]]) -> dict[Input, Places]:
-        """What to commit with deltas up to these ends: the places of all streams in their partitions."""
+        """What to commit with deltas up to these ends: the positions of all streams in their partitions."""
         return {
             where: {
                 name: self._recovery.committed(name, where, ends[name].get(where) or share.at(where))
@@ -334,11 +336,11 @@ class Worker:
         }
 
     def _recover(self, inputs: set[Input]) -> None:
-        """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
+        """Resume newly assigned partitions where the group, or a predecessor that died, left them."""
         if not inputs:
             return
         self._tables.load()
-        waiting = Retry("learn where to read on", self._stopping)
+        waiting = Retry("find the offsets to resume from", self._stopping)
         while True:
             try:
                 ends = self._recovery.places(inputs)
@@ -357,7 +359,7 @@ class Worker:
         self._read_on()
 
     def _recall(self) -> None:
-        """Read again the rows that joined streams wait with, of both sides, before any new one is judged."""
+        """Reread the buffered rows of both sides of joined streams, before any new row is processed."""
         behind = [own for share in self._tasks.values() for own in share.waits_behind()]
         if not behind:
             return
@@ -375,11 +377,11 @@ class Worker:
             positions = self._reader.positions()
             for own in behind:
                 if positions.get(own.input, -1) >= own.next_offset:
-                    own.recalled_to(own.next_offset)  # only transactions' markers and gaps are left
+                    own.recalled_to(own.next_offset)  # only transaction markers and gaps are left
             self._membership.keep_alive()
 
     def _read_on(self) -> None:
-        """Read the partitions that it has, each from where it is, but for those that wait for others."""
+        """Read its partitions from their positions, except those that wait for their partners."""
         parts = [own for share in self._tasks.values() for own in share.progress.values()]
         if self._ahead is not None:
             self._ahead.close()
@@ -388,7 +390,7 @@ class Worker:
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
     def _begin_reading(self, parts: Iterable[PartitionState]) -> None:
-        """Read these partitions, each from where the first of the streams needs it."""
+        """Read these partitions, each from the earliest position that a stream needs."""
         starts: dict[tuple[str, int], int] = {}
         known: dict[tuple[str, int], LogPosition] = {}
         for own in parts:
@@ -415,7 +417,7 @@ class Worker:
         )
 
     def _revoked(self, inputs: list[Input]) -> None:
-        """Deliver what it holds of these partitions, and go on with the others."""
+        """Deliver what it holds of these partitions, and continue with the others."""
         try:
             self._checkpoint(inputs)
         except (MembershipLost, Stopped) as error:
@@ -426,7 +428,7 @@ class Worker:
         for share in self._tasks.values():
             share.intake.release(inputs)
         if self._inputs and self._ahead is not None and not self._stopping():
-            self._read_on()  # without those that are gone
+            self._read_on()  # without the revoked partitions
 
     def _close(self) -> None:
         for part in (self._ahead, self._reader, self._recovery.delivery, self._tables):

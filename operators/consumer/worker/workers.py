@@ -1,4 +1,4 @@
-"""The sketching workers of one run: one in the run's own process, or processes, as many as are wanted."""
+"""The sketching workers of one run: one in the run's own process, or any number of processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import time as wall
+import uuid
 from collections.abc import Callable, Collection
 
 from ...formats.decode import check_importable
@@ -21,22 +22,25 @@ _STOP_SECONDS = 20.0
 
 
 class Workers:
-    """Starts workers, replaces processes that died, and ends those that are too many.
+    """Starts workers, replaces processes that died, and ends surplus ones.
 
-    Each has a number, the lowest that is free: with static membership (``group.instance.id``) it is a part of
-    its name in the group, so that one that takes another's place gets the same partitions. The one in this
-    process, if there is one, has the number 0; it is `own`, and its caller runs it in a thread.
+    Each has a number, the lowest free one. With static membership (``group.instance.id``) it is part of its
+    name in the group, so that a replacement gets the same partitions. A worker that replaces a dead process
+    also gets its transactional id, so that a transaction left open ends at once, not after
+    ``transaction.timeout.ms``. The worker in this process, if there is one, has the number 0; it is `own`,
+    and its caller runs it in a thread.
     """
 
     def __init__(self, plans: Plans, stop: threading.Event) -> None:
         self._plans = plans
         self._lock = threading.Lock()
         self._processes: dict[int, WorkerProcess] = {}
+        self._transactional_ids: dict[int, str] = {}
         self._leaving: list[tuple[float, WorkerProcess]] = []
         self._past = WorkFigures()
         self._server = worker_server()
         many = plans.first.options.workers
-        self.own = Worker(plans.of_worker(0), stop.is_set) if many == 1 else None
+        self.own = Worker(plans.of_worker(0, self._new_id()), stop.is_set) if many == 1 else None
         if many > 1:
             self._processes = self._made(range(many))
 
@@ -48,14 +52,14 @@ class Workers:
 
     @property
     def figures(self) -> WorkFigures:
-        """What they did and have, with those that have ended."""
+        """Their figures, including those of workers that have ended."""
         own = WorkFigures() if self.own is None else self.own.figures
         with self._lock:
             known = [*self._processes.values(), *(process for _, process in self._leaving)]
             return sum((process.figures for process in known), own + self._past)
 
     def scale(self, many: int) -> None:
-        """Have so many workers. Those that are too many deliver what they hold, and leave.
+        """Change the number of workers. Surplus workers deliver what they hold, and leave.
 
         Raises `ValueError` for less than one, and for a decoder that other processes can't import.
         """
@@ -76,7 +80,7 @@ class Workers:
                 self._leaving.append((wall.monotonic() + _STOP_SECONDS, leaving))
 
     def replace_dead(self) -> BaseException | None:
-        """Replace processes that died. Gives the error of one that failed, if it could still report it."""
+        """Replace processes that died. Returns the error of one that failed, if it could report it."""
         with self._lock:
             for number, process in self._processes.items():
                 if not process.ended:
@@ -85,7 +89,7 @@ class Workers:
                     return error
                 log.warning("a worker process ended (%s); starting another in its place", process.exit_text)
                 self._past += process.figures.past
-                self._processes |= self._made([number])
+                self._processes |= self._made([number], replacing=True)
             for late, process in list(self._leaving):
                 if process.ended or wall.monotonic() > late:
                     self._leaving.remove((late, process))
@@ -94,9 +98,9 @@ class Workers:
         return None
 
     def end(self, seconds_left: Callable[[], float] = lambda: math.inf) -> list[BaseException]:
-        """Have all processes deliver what they hold, and wait for their ends. Gives their errors.
+        """Make all processes deliver what they hold, and wait for their ends. Returns their errors.
 
-        Those that still run when no seconds are left are killed.
+        Processes that still run when no seconds are left are killed.
         """
         with self._lock:
             processes = [*self._processes.values(), *(process for _, process in self._leaving)]
@@ -110,12 +114,15 @@ class Workers:
             ]
         return [error for error in errors if error is not None]
 
-    def _made(self, numbers: Collection[int]) -> dict[int, WorkerProcess]:
+    def _made(self, numbers: Collection[int], replacing: bool = False) -> dict[int, WorkerProcess]:
         """Workers with these numbers, which begin together."""
         start, made = threading.Barrier(max(len(numbers), 1)), dict[int, WorkerProcess]()
         try:
             for number in sorted(numbers):
-                made[number] = WorkerProcess(self._plans.of_worker(number), self._server, start)
+                if not replacing:
+                    self._transactional_ids[number] = self._new_id()
+                plans = self._plans.of_worker(number, self._transactional_ids[number])
+                made[number] = WorkerProcess(plans, self._server, start)
         except BaseException:
             for process in made.values():
                 process.stop()
@@ -126,8 +133,12 @@ class Workers:
     def _ended(
         self, process: WorkerProcess, seconds: float = 0.0, keep: bool = False
     ) -> BaseException | None:
-        """Wait for a process's end, and kill it after so many seconds."""
+        """Wait for a process's end, and kill it after `seconds`."""
         process.join(max(seconds, 0.0))
         if not keep:
             self._past += process.figures.past
         return process.error()
+
+    def _new_id(self) -> str:
+        """A transactional id that no worker had before: leaving workers may still deliver under theirs."""
+        return f"{self._plans.first.group_id}-{uuid.uuid4()}"

@@ -34,25 +34,26 @@ def avro(
 ) -> Avro:
     """A decoder of Avro messages into the columns of `schema`, as JSON text or parsed JSON.
 
-    Without a registry, messages are written with that schema and have no prefix. With a `registry`, its URL
-    or the settings of confluent-kafka's `SchemaRegistryClient` as a mapping, they are in Confluent's wire
-    format: each names the schema that wrote it, and `schema` is the reader's, to which other versions are
-    resolved as Avro has it (fields matched by name or alias, defaults for those that are missing, numbers
-    widened). Without a schema, the latest of the `subject` is fetched once, when the stream is defined. With
-    ``many="records"`` each message is an object container file, and all its records are a list in a column of
-    that name, which ``.explode("records")`` turns into rows.
+    Without a registry, messages are written with that schema and have no prefix. With a `registry` (its URL,
+    or the settings of confluent-kafka's `SchemaRegistryClient` as a mapping), they are in Confluent's wire
+    format: each names the schema that wrote it. `schema` is then the reader's schema, to which other versions
+    are resolved by Avro's rules: fields are matched by name or alias, missing ones get their defaults, and
+    numbers are widened. Without a schema, the latest of the `subject` is fetched once, when the stream is
+    defined. With ``many="records"`` each message is an object container file, and all its records are a list
+    in a column of that name, which ``.explode("records")`` turns into rows.
 
     `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them,
     ``{"who": "actor.id"}``; other fields are skipped, which is faster. A path leads through records and
     optional records. By default there is a column for each field.
 
-    Logical types become Polars' dates, times, Datetime and Decimal; enums and UUIDs strings; fixed Binary;
-    maps lists of structs of ``key`` and ``value``; a union of one type and null that type, any other one a
-    struct with a field for each of its types, all but one null.
+    Logical types become Polars' dates, times, Datetime and Decimal; enums and UUIDs become strings; fixed
+    becomes Binary; maps become lists of structs of ``key`` and ``value``. A union of one type and null
+    becomes that type; any other union becomes a struct with a field for each of its types, all but one null.
 
-    A message that can't be read is refused with the place, and so is one whose schema the registry doesn't
-    know or that can't be resolved. If the registry can't be reached, the run waits. Raises `TypeError` for
-    types that no column can have and `ValueError` for a schema, a path or settings that are wrong.
+    A message that can't be read is refused with the position of the error. So is a message whose schema the
+    registry doesn't know, or whose schema can't be resolved. If the registry can't be reached, the run waits.
+    Raises `TypeError` for types that no column can have, and `ValueError` for an invalid schema, path or
+    setting.
 
     >>> import streamgauge as sg
     >>> order = '''{"type": "record", "name": "Order", "fields": [{"name": "user", "type": "string"},
@@ -85,10 +86,10 @@ def avro(
 
 @dataclass(frozen=True)
 class Avro:
-    """A `Decoder` of Avro; made by `avro`.
+    """A `Decoder` of Avro, created by `avro`.
 
-    `reader` is the schema as JSON, of the chosen fields only; `writer` the whole of it, where messages don't
-    say what wrote them.
+    `reader` is the schema as JSON, with the chosen fields only; `writer` is the whole schema, if messages
+    don't name the one that wrote them.
     """
 
     reader: str
@@ -106,7 +107,7 @@ class Avro:
         return dict(self._frame(self._build([])).schema)
 
     def definition(self) -> dict[str, Any]:
-        """What it reads and how, without where the registry is."""
+        """What it reads and how, without the registry's address."""
         definition: dict[str, Any] = {"paths": {column: list(path) for column, path in self.paths}}
         if self.writer is not None:
             return {**definition, "writer": json.loads(self.writer)}
@@ -143,7 +144,7 @@ class Avro:
         return {}
 
     def _framed(self, number: int) -> Read:
-        """How messages of a schema's id are read."""
+        """The reader for messages with a schema id."""
         if number in self._framings:
             return self._framings[number]
         assert self.registry is not None
@@ -166,7 +167,7 @@ class Avro:
         return shaping(self._loaded, self._tagged or self.many is not None)
 
     def _build(self, values: list[Any]) -> pa.Array:
-        """What fastavro gave, as structs, or as lists of structs."""
+        """fastavro's results as structs, or as lists of structs."""
         if self.many is None:
             return pa.array(self._shaped(values), self._kind)
         return pa.array([self._shaped(value) for value in values], pa.large_list(self._kind))
@@ -187,7 +188,7 @@ def _is_record(loaded: Loaded) -> bool:
 
 
 def _registered(registry: Registry, registered: Any) -> tuple[str, list[Any]]:
-    """A registered schema's text, and the schemas that it refers to, in the order of their need."""
+    """A registered schema's text, and the schemas that it refers to, in order of dependency."""
     texts: dict[tuple[str, int], str] = {}
 
     def follow(schema: Any) -> None:
@@ -205,9 +206,7 @@ def _paths(root: Any, names: Names, columns: Sequence[str] | Mapping[str, str] |
     """The field of each column, checked against the schema."""
     if kind_of(root) != "record":
         if columns is not None:
-            raise ValueError(
-                "avro: the schema is not a record, so that there are no fields to choose as columns"
-            )
+            raise ValueError("avro: the schema is not a record, so it has no fields to select as columns")
         return ((ROOT, (ROOT,)),)
     if columns is None:
         return tuple((field["name"], (field["name"],)) for field in root["fields"])
@@ -215,7 +214,7 @@ def _paths(root: Any, names: Names, columns: Sequence[str] | Mapping[str, str] |
 
 
 def _check(root: Any, names: Names, path: tuple[str, ...]) -> list[str] | None:
-    """None if a path leads to a field, else the names that there are where it goes wrong."""
+    """None if a path leads to a field, otherwise the available names where it goes wrong."""
     node = root
     for name in path:
         node = resolved(single(node) if isinstance(node, list) else node, names)
@@ -231,7 +230,7 @@ def _check(root: Any, names: Names, path: tuple[str, ...]) -> list[str] | None:
 
 
 def _projected(root: Any, names: Names, paths: Paths) -> Any:
-    """The schema with only those fields of the record that some column needs, whole in itself."""
+    """The schema with only those fields of the record that some column needs, complete in itself."""
     wanted = {path[0] for _, path in paths}
     if kind_of(root) == "record":
         root = {**root, "fields": [field for field in root["fields"] if field["name"] in wanted]}

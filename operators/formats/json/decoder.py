@@ -1,8 +1,8 @@
 """JSON messages as typed columns.
 
-Polars' own reader was tried first. It judges a batch as a whole, so one bad line needs a search; it silently
-turns numbers into strings; and it takes twice the CPU time. Here a kernel reads each message once, directly
-from the received bytes; Polars only parses times.
+Polars' own reader was tried first. It accepts or refuses a batch as a whole, so finding one bad line needs a
+search; it silently turns numbers into strings; and it takes twice the CPU time. Here a kernel reads each
+message once, directly from the received bytes; Polars only parses times.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..messages import Messages
 from ..reasons import Reason
 from . import schema as json_schema
 from .fields import JsonField, as_types, at_path, nested
-from .nested import Lift, from_string, lifting, lowered
+from .nested import Lift, Places, from_string, lifting, lowered
 from .schema import RAW, Layout, Node, compile_schema
 
 _MOST_BYTES = (1 << 31) - 1
-"""Arrow's string views have 32 bits for an offset into a buffer."""
+"""Arrow's string views have 32-bit offsets into a buffer."""
 
 _SORTS = {"{": "an object", "[": "a list", '"': "a string", "t": "true", "f": "false"}
 
@@ -35,14 +35,15 @@ def json(schema: Mapping[str, Any]) -> Json:
 
     A field that is missing or null is null; fields not named in the schema are skipped. Strings, integers of
     any width, floats, Booleans, structs, and lists of any of these are read from their JSON counterparts;
-    Datetime, Date and Time from ISO 8601 strings; Binary preserves any value's JSON text. If a name occurs
-    twice, the last value counts. `field` reads a column from inside objects, by its path, or numbers from
-    strings: ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
+    Datetime, Date and Time from ISO 8601 strings; Decimal exactly from numbers or strings; Binary preserves
+    any value's JSON text. If a name occurs twice, the last value counts. `field` reads a column from inside
+    objects, by its path, numbers from strings, or objects with any keys:
+    ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
     ``pl.List(pl.Struct({"sku": pl.String}))``, which ``.explode`` turns into rows.
 
     A message that doesn't fit the schema is refused with a reason: it is not JSON, not an object, has a
     string instead of a number, a number that is too large, or text that is not Unicode. Raises `TypeError`
-    for types without a JSON counterpart, and `ValueError` for two columns that read one field in two ways.
+    for types without a JSON counterpart, and `ValueError` if two columns read one field in two ways.
 
     >>> import streamgauge as sg
     >>> decoder = sg.json({"user": pl.String, "price": pl.Float64})
@@ -64,7 +65,7 @@ def json(schema: Mapping[str, Any]) -> Json:
 
 @dataclass(frozen=True)
 class Json:
-    """A `Decoder` of JSON objects; made by `json`. `fields` are those of `field`, by their columns."""
+    """A `Decoder` of JSON objects, created by `json`. `fields` has the results of `field`, by column."""
 
     schema: Mapping[str, Any]
     fields: Mapping[str, JsonField] = dataclass_field(default_factory=dict)
@@ -76,7 +77,7 @@ class Json:
     @cached_property
     def _layout(self) -> Layout:
         kinds = {
-            name: pl.Binary() if json_field.text else lowered(json_field.kind)
+            name: pl.Binary() if json_field.text else lowered(json_field.kind, json_field.entries)
             for name, json_field in self._json_fields.items()
         }
         return compile_schema(as_types(nested(self._json_fields, kinds)))
@@ -86,11 +87,10 @@ class Json:
         lifts = {}
         for name, json_field in self._json_fields.items():
             path = ".".join(json_field.path)
-            one = (
-                from_string(json_field.kind, path)
-                if json_field.text
-                else lifting(json_field.kind, path, _element)
-            )
+            if json_field.text:
+                one: Lift | None = from_string(json_field.kind, path)
+            else:
+                one = lifting(json_field.kind, path, _element, json_field.entries)
             if one is not None:
                 lifts[name] = one
         return lifts
@@ -102,15 +102,18 @@ class Json:
 
     @property
     def _plain(self) -> bool:
-        """Whether the kernel's columns are those that were requested."""
+        """Whether the kernel's columns are already the requested ones."""
         return not self.fields and not self._lifts
 
     def __getstate__(self) -> dict[str, Any]:
         return {"schema": self.schema, "fields": self.fields}
 
     def definition(self) -> dict[str, Any]:
-        """Its fields that are not members by their own names; the definition has the schema as well."""
-        fields = {name: {"path": list(f.path), "text": f.text} for name, f in self.fields.items()}
+        """Its fields that are not members by their own names; the schema is defined beside it."""
+        fields = {
+            name: {"path": list(f.path), "text": f.text, **({"entries": f.places} if f.entries else {})}
+            for name, f in self.fields.items()
+        }
         return {"fields": fields} if fields else {}
 
     def decode(self, messages: Messages) -> Decoded:
@@ -120,7 +123,7 @@ class Json:
             numbers = np.arange(len(messages))
             first, second = (self.decode(messages.select(n)) for n in (numbers[:half], numbers[half:]))
             return _joined(first, second, half, len(messages))
-        from .columns import Columns  # with the kernels, which a schema doesn't need
+        from .columns import Columns  # loads the kernels, which a schema alone doesn't need
 
         layout = self._layout
         parsed = Columns(layout, messages)
@@ -141,7 +144,7 @@ class Json:
         return decoded.without(late, [wrong[row] for row in sorted(wrong)])
 
     def _lifted(self, frame: pl.DataFrame, wrong: dict[int, str]) -> pl.DataFrame:
-        """The columns that were requested, of those that the kernel gave."""
+        """The requested columns, converted from the kernel's."""
         columns = []
         for name, json_field in self._json_fields.items():
             column = at_path(frame, json_field.path)
@@ -165,9 +168,9 @@ class Json:
         return _misfit(expected, self._layout.path(node), value, why)
 
 
-def _element(kind: Any) -> Json:
-    """A decoder of what a list's elements are put into."""
-    return json({"x": kind})
+def _element(kind: Any, places: Places) -> Json:
+    """A decoder for the elements of a list, each wrapped in an object."""
+    return json({"x": JsonField(("x",), kind, entries=places) if places else kind})
 
 
 def _misfit(node: Node, path: str, value: str, why: int) -> Reason:

@@ -1,13 +1,13 @@
-"""The kernel that turns JSON objects into rows of columns, each message judged by itself.
+"""The kernel that parses JSON objects into rows of columns, each message independently.
 
-Functions here take addresses, not arrays: passing on an array costs a change of its reference count.
+Functions here take addresses, not arrays, because passing an array costs a change of its reference count.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....sketches.core.jit import fused, inner, kernel
+from ....sketches.core.compilation.jit import fused, inner, kernel
 from ..address_intrinsics import load8, load64, load_word, store8, store64
 from .scanner import (
     ESCAPED,
@@ -68,20 +68,20 @@ from .values import (
 )
 
 SKIPS_KEPT = 16
-"""The first members of an object whose beginning is kept if no field is of their name."""
+"""How many of an object's members without a field have their beginning remembered."""
 SKIP_WORDS = 5
 SKIP_LENGTH, SKIP_TEXT_0, SKIP_TEXT_1, SKIP_MASK_0, SKIP_MASK_1 = range(SKIP_WORDS)
-"""A member's beginning, ``"name":``, of up to 16 bytes, as a field's is kept (`json_schema`); the length is 0
-before there was one."""
+"""The beginning of a member, ``"name":``, of up to 16 bytes, stored like a field's (`json.schema`); the
+length is 0 before one was seen."""
 
 
 @kernel
 def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):
     """Parse a batch of messages; returns (good rows, refused messages).
 
-    `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words; `listed` is `nodes`
-    where a field is a list, whose pool a refused message leaves as it was, else 0. `row` gets the message
-    of each good row; `refused` message, reason, place of the fault and node.
+    `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words; `listed` is `nodes` if
+    a field is a list, whose pool a refused message must leave unchanged, else 0. `row` gets the message of
+    each good row; `refused` gets the message, reason, position of the fault and node.
     """
     base = load64(state + 8 * BASE)
     good = 0
@@ -115,7 +115,7 @@ def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):
 
 @fused
 def _row(at, end, row, table, state):
-    """One message: (why it is refused or GOOD, the address of the fault, the node it concerns)."""
+    """Parse one message: (why it is refused or GOOD, the address of the fault, the node it concerns)."""
     start = at
     limit = load64(state + 8 * LIMIT)
     stack = load64(state + 8 * STACK)
@@ -140,7 +140,7 @@ def _row(at, end, row, table, state):
     while True:
         if not closed:
             at = skip_space(at, end)
-            # Messages mostly have the same members in the same places, those that nobody asks for, too.
+            # Messages mostly have the same members in the same places, including those that no field reads.
             skip = skips + 8 * SKIP_WORDS * number if depth == 0 and number < SKIPS_KEPT else np.int64(0)
             number += depth == 0
             node, after = -1, 0
@@ -193,7 +193,7 @@ def _row(at, end, row, table, state):
                 continue
         if at >= end or load8(at) != 125:
             return NOT_JSON, at, 0
-        # At an object's end the enclosing object goes on, with a comma or its own end.
+        # After an object's end the enclosing object continues, with a comma or its own end.
         at = skip_space(at + 1, end)
         if depth == 0:
             break
@@ -217,7 +217,7 @@ def _row(at, end, row, table, state):
 @inner
 def _expected(at, table, parent, guess, limit):
     """The field that is probably next, if exactly its name and colon are here, and the address after them;
-    or −1. Where it begins doesn't depend on bytes just read, so the processor can run ahead.
+    or −1. Its beginning doesn't depend on bytes just read, so the processor can execute ahead.
     """
     if guess >= get(table, parent, COUNT) or at + 16 > limit:
         return np.int64(-1), at
@@ -241,7 +241,7 @@ def _after_skip(at, skip, limit):
 
 @inner
 def _keep_skip(at, name_end, skip, limit):
-    """Keep the beginning of a member of plain characters that no field is of, unless it is too long."""
+    """Remember the beginning of a member with plain characters and without a field, unless it is too long."""
     length = name_end + 2 - at
     if length > 16 or at + 16 > limit or load8(name_end + 1) != 58:
         return
@@ -255,19 +255,19 @@ def _keep_skip(at, name_end, skip, limit):
 
 @inner
 def _low_bytes(count):
-    """A word whose lowest bytes, so many of them, are all ones."""
+    """A word whose lowest `count` bytes are all ones."""
     return np.int64(-1) if count == 8 else (np.int64(1) << np.int64(8 * count)) - np.int64(1)
 
 
 @inner
 def _child(table, state, parent, guess, name, name_end, holds):
-    """The field of an object by its name, or −1; and a guess at the next one, as fields keep their order."""
+    """An object's field by name, or −1; and a guess at the next one, because fields keep their order."""
     count = get(table, parent, COUNT)
     children = get(table, parent, CHILDREN)
     length = name_end - name
     limit = load64(state + 8 * LIMIT)
     if holds & ESCAPED:
-        # Written beyond the strings kept so far, so the next one overwrites it.
+        # Written after the stored strings, so the next one overwrites it.
         text = load64(state + 8 * TEXT_TOP)
         length = unescape(name, name_end, text) - text
         name = text
@@ -300,7 +300,7 @@ def _child(table, state, parent, guess, name, name_end, holds):
 
 @inner
 def _field(at, end, row, node, table, state):
-    """Put a value into its column: (GOOD or why not, the address after it, what its strings hold)."""
+    """Parse a value into its column: (GOOD or why not, the address after it, what its strings contain)."""
     present = get(table, node, PRESENT) + row
     if load8(present) != ABSENT:
         # If a name occurs twice, the last one counts, as in most languages.

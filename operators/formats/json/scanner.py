@@ -1,25 +1,25 @@
 """JSON's grammar (RFC 8259) over bytes at addresses: strings, numbers, and values to skip.
 
-A text is the bytes from an address to `end`; the byte at `end` can be read and is a newline, which ends
-strings, numbers and words alike. Eight bytes at a time are looked at below `limit`, where the buffer ends.
-Functions return the address after what they read, or minus the address of the byte that is wrong.
+A text is the bytes from an address to `end`; the byte at `end` can be read and is a newline, which terminates
+strings, numbers and words. Eight bytes at a time are examined below `limit`, where the buffer ends. Functions
+return the address after what they read, or minus the address of the wrong byte.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....sketches.core.jit import inner
+from ....sketches.core.compilation.jit import inner
 from ..address_intrinsics import load8, load_word, store8, trailing_zeros
 
 ESCAPED, NOT_ASCII, LONE_SURROGATE = 1, 2, 4
-"""Bits for what a string holds besides plain characters."""
+"""Bits for what a string contains besides plain characters."""
 
 WHOLE, BROKEN = 1, 2
-"""A number without and with a fraction or exponent."""
+"""Numbers without and with a fraction or exponent."""
 
 DEEPEST = 512
-"""Values nested deeper than this are refused."""
+"""The deepest nesting that is accepted."""
 
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -33,7 +33,7 @@ _PAIRS = np.uint64(0x00FF00FF00FF00FF)
 _FOURS = np.uint64(0x0000FFFF0000FFFF)
 _TENS = np.array([10**i for i in range(9)], np.uint64)
 _EXACT = np.array([10.0**i for i in range(23)])
-"""The powers of ten that a double holds exactly."""
+"""The powers of ten that a double represents exactly."""
 
 
 @inner
@@ -49,7 +49,7 @@ def skip_space(at, end):
 
 @inner
 def string_end(at, limit):
-    """From the byte after a quote: (the address of the closing quote, what the string holds)."""
+    """From the byte after a quote: (the address of the closing quote, what the string contains)."""
     holds = 0
     while True:
         while at + 8 <= limit:
@@ -91,7 +91,7 @@ def string_end(at, limit):
 
 @inner
 def hex4(at):
-    """The number of four hexadecimal digits, or −1."""
+    """The value of four hexadecimal digits, or −1."""
     number = np.int64(0)
     for i in range(4):
         c = load8(at + i)
@@ -109,7 +109,7 @@ def hex4(at):
 
 @inner
 def escape_length(at):
-    """The bytes of the escape at a backslash, a surrogate pair as one, or −1."""
+    """The length of the escape at a backslash, a surrogate pair counted as one, or −1."""
     c = load8(at + 1)
     if c == 117:
         high = hex4(at + 2)
@@ -124,7 +124,7 @@ def escape_length(at):
 
 @inner
 def unescape(at, end, to):
-    """Write a string that is valid to the address `to`, without its escapes; returns the address after it."""
+    """Write a valid string to the address `to`, without its escapes; returns the address after it."""
     while at < end:
         c = np.int64(load8(at))
         if c != 92:
@@ -147,7 +147,7 @@ def unescape(at, end, to):
 
 @inner
 def _plain(escape):
-    """The character that a letter after a backslash stands for."""
+    """The character for a letter after a backslash."""
     if escape == 98:
         return 8
     if escape == 102:
@@ -213,14 +213,14 @@ def not_utf8(at, end):
 
 @inner
 def _digits_of(word):
-    """How many of eight bytes, from the first one on, are digits, and the number that these are."""
+    """The number of leading digits among eight bytes, and their value."""
     values = word ^ _ZEROS
     # The lowest byte that isn't a digit; the carry may mark others above it wrongly.
     count = trailing_zeros((values + _TO_HIGH | values) & _HIGHS) >> 3
     if count == 0:
         return 0, np.uint64(0)
     values <<= np.uint64(64 - 8 * count)
-    # Neighbours join: tens and ones, then hundreds, then ten thousands.
+    # Neighbours are combined: tens and ones, then hundreds, then ten thousands.
     values = ((values & _NIBBLES) * np.uint64(10 << 8 | 1)) >> np.uint64(8)
     values = ((values & _PAIRS) * np.uint64(100 << 16 | 1)) >> np.uint64(16)
     values = ((values & _FOURS) * np.uint64(10_000 << 32 | 1)) >> np.uint64(32)
@@ -229,9 +229,9 @@ def _digits_of(word):
 
 @inner
 def number(at, limit):
-    """A number: (the address after it, WHOLE or BROKEN, whether negative, digits, power, whether exact).
+    """Parse a number: (address after it, WHOLE or BROKEN, whether negative, digits, power, whether exact).
 
-    Its absolute value is digits (uint64) × 10^power; not exact if 64 bits don't hold the digits.
+    Its absolute value is digits (uint64) × 10^power; not exact if the digits don't fit into 64 bits.
     """
     negative = load8(at) == 45
     if negative:
@@ -294,7 +294,7 @@ def number(at, limit):
 
 @inner
 def number_end(at, limit):
-    """The address after a number, or minus that of a wrong byte: what `number` gives first."""
+    """The address after a number, or minus that of a wrong byte: the first result of `number`."""
     if load8(at) == 45:
         at += 1
     first = at
@@ -333,7 +333,7 @@ def _digits_end(at, limit):
 
 @inner
 def as_double(negative, digits, power):
-    """(a number's double, whether it is surely the nearest): exact operands make one rounding (Clinger)."""
+    """(a number's double, whether it is surely the nearest): exact operands are rounded once (Clinger)."""
     value = np.float64(digits)
     sure = digits <= np.uint64(1 << 53) and -22 <= power <= 22
     if sure:
@@ -345,7 +345,7 @@ def as_double(negative, digits, power):
 
 @inner
 def word_end(at):
-    """``true``, ``false`` or ``null``: the address after it."""
+    """The address after ``true``, ``false`` or ``null``."""
     c = load8(at)
     if c == 116 and load8(at + 1) == 114 and load8(at + 2) == 117 and load8(at + 3) == 101:
         return at + 4
@@ -357,7 +357,7 @@ def word_end(at):
 
 @inner
 def member(at, end, limit):
-    """A member's name and colon: (the address of the value, the name's start and end, what it holds)."""
+    """Parse a member's name and colon: (the value's address, the name's start and end, what it contains)."""
     at = skip_space(at, end)
     if at >= end or load8(at) != 34:
         return -at, at, at, 0
@@ -372,9 +372,9 @@ def member(at, end, limit):
 
 @inner
 def skip_value(at, end, limit, stack):
-    """A value of any kind: (the address after it, what its strings hold).
+    """Skip a value of any kind: (the address after it, what its strings contain).
 
-    At `stack`, `DEEPEST` bytes are scratch: the brackets that opened the containers.
+    At `stack`, `DEEPEST` bytes are scratch space for the brackets that opened the containers.
     """
     depth = 0
     holds = 0

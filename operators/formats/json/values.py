@@ -1,18 +1,19 @@
-"""One cell at a time: put a JSON value into its place in a column, or say why it doesn't fit.
+"""Parsing single cells: store a JSON value in its column, or report why it doesn't fit.
 
-A cell's place is an address in the schema's table (`json_schema`). Functions give GOOD or another reason, the
-address after the value or minus that of a wrong byte, and what the value's strings hold (`json_scanner`).
+A cell's place is an address in the schema's table (`json.schema`). Functions return GOOD or another reason,
+the address after the value or minus that of a wrong byte, and what the value's strings contain
+(`json.scanner`).
 
 Strings become Arrow's string views (16 bytes: a length, then the string itself up to 12 bytes, or its first
-four, a buffer's number and an offset): views point into the messages as they were read, so that a string is
-neither copied nor made an object; strings with escapes are written out to a second buffer.
+four bytes, a buffer's number and an offset). Views point into the messages as they were read, so a string is
+neither copied nor turned into an object; strings with escapes are written to a second buffer.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....sketches.core.jit import inner
+from ....sketches.core.compilation.jit import inner
 from ..address_intrinsics import bits_of, load8, load32, load64, load_word, store8, store64
 from .scanner import (
     BROKEN,
@@ -51,12 +52,12 @@ from .schema import (
 )
 
 ABSENT, THERE, LATER = 0, 1, 2
-"""The states of a cell: null, filled, or a double for the caller to read from the text it points to."""
+"""The states of a cell: null, filled, or a double that the caller must parse from the text it points to."""
 
 BASE, LIMIT, TEXT, TEXT_TOP, STACK, OPEN, SKIPS = range(7)
-"""The words of a call's state: where the lines begin and end, the buffer of strings that had escapes and the
-address up to which it is full, and scratch for `skip_value`, for the open objects (a word each) and for
-members to skip (`json_rows`)."""
+"""The words of a call's state: the beginning and end of the lines, the buffer of unescaped strings and the
+address up to which it is full, and scratch space for `skip_value`, for the open objects (a word each) and for
+members to skip (`json.rows`)."""
 STATE_WORDS = 7
 
 
@@ -89,7 +90,7 @@ def clear(table, first, last, row):
 
 @inner
 def refuse(why, at, end, state):
-    """The reason for a value of the wrong sort, which may not be JSON in the first place."""
+    """The reason for a value of the wrong type, which may not even be JSON."""
     after, holds = skip_value(at, end, load64(state + 8 * LIMIT), load64(state + 8 * STACK))
     if after < 0:
         return NOT_JSON, after, holds
@@ -205,7 +206,7 @@ def _point(view, base, at, end, buffer, limit):
 
 @inner
 def put_number(at, kind, node, table, state):
-    """A number or Boolean: (GOOD or why not, the address after it, the cell's state, its 64 bits)."""
+    """Parse a number or Boolean: (GOOD or why not, the address after it, the cell's state, its 64 bits)."""
     c = load8(at)
     if kind == BOOL:
         if c != 116 and c != 102:

@@ -1,7 +1,7 @@
-"""Protobuf's descriptions of messages, from wherever a user has them: a class, descriptors, or .proto text.
+"""Protobuf's message descriptions, in whatever form a user has them: a class, descriptors, or .proto text.
 
-They are kept as the bytes of file descriptors, each after those that it imports, from which any process makes
-the same message class in a pool of its own.
+They are stored as the bytes of file descriptors, each after those that it imports, from which any process
+builds the same message class in a pool of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Files = tuple[bytes, ...]
 def files_of(given: Any) -> Files:
     """The file descriptors of a message class, of a `FileDescriptorSet` or its bytes, or of .proto text.
 
-    Raises `ValueError` for what can't be read or compiled, and `TypeError` for anything else.
+    Raises `ValueError` for input that can't be read or compiled, and `TypeError` for anything else.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -88,9 +88,9 @@ def _own(name: str) -> bytes:
 
 
 def compiled(name: str, texts: Mapping[str, str]) -> Files:
-    """The files of .proto texts by their names; `name` is the requested one.
+    """The files of .proto texts by name; `name` is the requested one.
 
-    Raises `ValueError` with protoc's words for a text that it can't compile.
+    Raises `ValueError` with protoc's message for a text that it can't compile.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -119,8 +119,9 @@ def _compiler() -> list[str]:
     if (path := shutil.which("protoc")) is not None:
         return [path]
     raise ValueError(
-        "protobuf: to compile .proto text, pip install 'streamgauge[protobuf]' or install protoc; or give a "
-        "message class or a FileDescriptorSet, as protoc --include_imports --descriptor_set_out writes it"
+        "protobuf: to compile .proto text, install streamgauge with its extra 'protobuf', or install protoc; "
+        "or pass a message class or a FileDescriptorSet, as protoc --include_imports --descriptor_set_out "
+        "writes it"
     )
 
 
@@ -139,7 +140,7 @@ def message_class(files: Files, name: str) -> Any:
 
 
 def names_in(file: bytes) -> list[str]:
-    """The full names of the messages of a file, those within others included."""
+    """The full names of a file's messages, nested ones included."""
     return [name for name, _ in _walk(file)]
 
 

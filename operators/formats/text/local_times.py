@@ -1,4 +1,4 @@
-"""Times of local clocks as points in time, over the two nights on which they are put forward and back."""
+"""Local times as timestamps, including the two nights on which clocks are put forward and back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def in_zone(
 ) -> pl.Series:
     """Times of a zone's clocks, without a zone of their own, as times in UTC.
 
-    An hour comes twice when summer time ends. It is the second one if that isn't past the time at which the
-    message was sent (`sent_us`, microseconds since 1970, null where it isn't known), and the first one
-    otherwise. The hour that is left out when summer time begins is read as by a clock that was not put
+    An hour occurs twice when summer time ends. It is the second one if that isn't later than the time at
+    which the message was sent (`sent_us`, microseconds since 1970, null if unknown), and the first one
+    otherwise. The hour that is skipped when summer time begins is read as by a clock that was not put
     forward. `zone` may name other zones for some of the `hosts` (`zones_of`).
 
     >>> from datetime import datetime
@@ -44,9 +44,9 @@ def in_zone(
 
 @lru_cache(maxsize=64)
 def zones_of(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """The usual zone, and expressions of hosts with their own; the last that matches a host counts.
+    """The default zone, and patterns of hosts with their own zones; the last that matches a host counts.
 
-    Raises `ValueError` for anything else than a zone, such as ``Europe/Berlin``, or a list of one and of
+    Raises `ValueError` for anything but a zone, such as ``Europe/Berlin``, or a list of one and of
     ``HOST=ZONE``, in which ``*`` stands for any characters of a host's name.
 
     >>> zones_of("Europe/Berlin, ny-*=America/New_York")
@@ -68,26 +68,29 @@ def zones_of(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def _in_one_zone(naive: pl.Series, zone: str, sent_us: pl.Series | None) -> pl.Series:
+    sent = None if sent_us is None else pl.lit(sent_us)
+    return pl.select(expression_in_zone(pl.lit(naive), zone, sent)).to_series()
+
+
+def expression_in_zone(naive: pl.Expr, zone: str, sent_us: pl.Expr | None = None) -> pl.Expr:
+    """Like `in_zone`, for columns in one zone."""
     first, second = (_zoned(naive, zone, which) for which in ("earliest", "latest"))
     if sent_us is not None:
-        first = first.zip_with((second.to_physical() > sent_us + _AHEAD_US).fill_null(True), second)
-    missing = first.is_null() & naive.is_not_null()
-    if missing.any():
-        shift = pl.duration(microseconds=_HOUR_US)
-        before = _zoned(pl.select(pl.lit(naive) - shift).to_series(), zone, "earliest")
-        first = first.zip_with(~missing, pl.select(pl.lit(before) + shift).to_series())
-    return first
+        is_first = (second.dt.epoch("us") > sent_us + _AHEAD_US).fill_null(True)
+        first = pl.when(is_first).then(first).otherwise(second)
+    shift = pl.duration(microseconds=_HOUR_US)
+    return pl.coalesce(first, _zoned(naive - shift, zone, "earliest") + shift)
 
 
-def _zoned(naive: pl.Series, zone: str, which: Any) -> pl.Series:
+def _zoned(naive: Any, zone: str, which: Any) -> Any:
     return naive.dt.replace_time_zone(zone, ambiguous=which, non_existent="null").dt.convert_time_zone("UTC")
 
 
 def both_hours(times: pl.Series, zone: str, hosts: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
-    """The first and the second time at which a zone's clocks show what they show at times in UTC.
+    """The first and the second time at which a zone's clocks show the same as at these times in UTC.
 
-    Both are the time itself but for the two hours in which clocks show the same. `zone` may name other zones
-    for some of the `hosts`, as in `in_zone`.
+    Both are the time itself except in the two hours in which clocks show the same. `zone` may name other
+    zones for some of the `hosts`, as in `in_zone`.
 
     >>> from datetime import UTC, datetime
     >>> first, second = both_hours(pl.Series([datetime(2026, 10, 25, 1, 5, tzinfo=UTC)]), "Europe/Berlin")

@@ -1,8 +1,9 @@
-"""Values out of text, by the type that was declared: numbers, Booleans, times; null where it isn't one."""
+"""Parsing text as values of the declared type: numbers, Booleans, times; null if it doesn't fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any
 
@@ -14,11 +15,12 @@ from .iso_times import read_times
 
 _WHOLE = r"^[+-]?\d+$"
 _NO_NUMBER = r"(?i)^[+-]?(inf|infinity|nan)$"
+_WITH_EXPONENT = r"^[+-]?\d+(\.\d*)?[eE][+-]?\d+$"
 _SHOWN = 60
 
 
 def check_types(who: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema's types, made whole. Raises `TypeError` for what no text can be read as."""
+    """The schema with complete types. Raises `TypeError` for types that can't be parsed from text."""
     if not isinstance(schema, Mapping) or not schema:
         raise TypeError(
             f'{who}: the schema must be such as {{"user": pl.String, "price": pl.Float64}}, got {schema!r}'
@@ -40,10 +42,11 @@ def check_types(who: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_text(texts: pl.Series, kind: Any) -> pl.Series:
-    """Strings as values of a type, null where they are not.
+    """Strings as values of a type, null if they don't fit.
 
-    Whole numbers have digits only; numbers that the type can't hold are null, and neither are those with more
-    digits behind the point than a Decimal has. Booleans are ``true`` and ``false``, times as in ISO 8601.
+    Whole numbers consist of digits only. Numbers that the type can't hold are null, and so are those with
+    more digits after the point than a Decimal has, which may have an exponent. Booleans are ``true`` and
+    ``false``, times are ISO 8601.
 
     >>> read_text(pl.Series(["7", " 7", "7.0", "300"]), pl.UInt8()).to_list()
     [7, None, None, None]
@@ -56,7 +59,11 @@ def read_text(texts: pl.Series, kind: Any) -> pl.Series:
         values = texts.cast(kind, strict=False)
         return values.set(values.is_infinite() & ~texts.str.contains(_NO_NUMBER), None)
     if isinstance(kind, pl.Decimal):
-        exact = rf"^[+-]?\d+(\.\d{{0,{kind.scale}}}0*)?$"
+        behind = rf"\d{{1,{kind.scale}}}0*" if kind.scale else "0+"
+        exact = rf"^[+-]?(\d+(\.\d{{0,{kind.scale}}}0*)?|\.{behind})$"
+        powers = texts.str.contains(_WITH_EXPONENT).fill_null(False)
+        if powers.any():
+            texts = texts.scatter(powers.arg_true(), [_without_exponent(one) for one in texts.filter(powers)])
         return texts.set(~texts.str.contains(exact), None).cast(kind, strict=False)
     if kind == pl.Boolean:
         lower = texts.str.to_lowercase()
@@ -66,8 +73,21 @@ def read_text(texts: pl.Series, kind: Any) -> pl.Series:
     return texts.cast(kind)
 
 
+def _without_exponent(text: str) -> str:
+    """A decimal number with all its digits, unless it is longer than any column's.
+
+    >>> _without_exponent("1.50e-1"), _without_exponent("1E+2")
+    ('0.150', '100')
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    return format(number, "f") if abs(number.adjusted()) < 100 else text
+
+
 def as_times(texts: pl.Series, kind: Any) -> pl.Series:
-    """Strings in ISO 8601 as a Date, a Time or a Datetime, null where they are not."""
+    """Strings in ISO 8601 as a Date, a Time or a Datetime; null if they are not."""
     if kind == pl.Date:
         return texts.str.to_date("%F", strict=False)
     if kind == pl.Time:
@@ -79,7 +99,7 @@ def as_times(texts: pl.Series, kind: Any) -> pl.Series:
 
 
 def typed_rows(texts: pl.DataFrame, schema: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[int, str]]:
-    """Columns of strings in the types of a schema, and why a row is none, for the first value that isn't one.
+    """Columns of strings in the types of a schema, and the reasons of rows with a value that doesn't fit.
 
     >>> typed_rows(pl.DataFrame({"n": ["7", "x", None]}), {"n": pl.Int64()})[1]
     {1: '"n" is \\'x\\', not Int64'}
@@ -96,7 +116,7 @@ def typed_rows(texts: pl.DataFrame, schema: Mapping[str, Any]) -> tuple[pl.DataF
 
 
 def typed(decoded: Decoded, schema: Mapping[str, Any]) -> Decoded:
-    """A batch whose rows are strings, in the types of a schema; rows that don't fit are refused."""
+    """A batch of strings, converted to the types of a schema; rows that don't fit are refused."""
     frame, wrong = typed_rows(decoded.frame, schema)
     gone = np.zeros(frame.height, bool)
     gone[list(wrong)] = True

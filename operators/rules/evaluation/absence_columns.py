@@ -1,4 +1,4 @@
-"""Absence over all rows of a batch at once: what it says is what it says row by row."""
+"""Absence over all rows of a batch at once, with the same alerts as row by row."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ....sketches.core.jit import kernel
+from ....sketches.core.compilation.jit import inner, kernel
 from ..alert import Alert
-from ..kinds.absence import Absence
+from ..event_state import FOREVER
+from ..kinds.absence import Absence, silence_before, silence_until
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
-from .event_columns import FOREVER, LAG, lag_after_inner
+from .event_columns import LAG, lag_after_inner
 from .key_columns import KeyColumns
 
 _ROW, _PASSED = 0, 1
@@ -20,17 +21,17 @@ _FIRED, _CLEARED = 1, 2
 
 
 class AbsenceColumns:
-    """See `Evaluator`. It remembers when a key was seen last, whether an event is on, its turn and its lag.
+    """See `Evaluator`. It remembers when a key was last seen, whether an event is on, its turn and its lag.
 
-    `turn` counts keys as they become known; 0 of a place without a key, or with one that was forgotten.
+    `turn` numbers keys as they become known; 0 for a place without a key, or with a forgotten one.
     """
 
     def __init__(self, rule: Absence) -> None:
         self._rule = rule
         self._memory = _none()
         self._clock = np.array([1, FOREVER, 0], np.int64)
-        """The next key's turn, a time up to which no key can have been silent for too long, and how many keys
-        were forgotten whose places are still theirs."""
+        """The next key's turn, a time up to which no key can have been silent for too long, and the number of
+        forgotten keys that still occupy their places."""
 
     @property
     def started(self) -> bool:
@@ -39,7 +40,7 @@ class AbsenceColumns:
 
     @property
     def due_us(self) -> int:
-        """See `Evaluator`: silence is found out by the windows of others, not by the clock."""
+        """See `Evaluator`: silence is detected by other keys' windows, not by the clock."""
         return FOREVER
 
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
@@ -110,6 +111,9 @@ class AbsenceColumns:
         self._memory["lag"][:] = 0
         self._clock[1] = np.iinfo(np.int64).min
 
+    def take_back(self, key: str, at_us: int) -> None:
+        """See `Evaluator`: silence follows from no reading."""
+
     def state(self) -> dict[str, Any]:
         """See `Evaluator`."""
         return self._memory.state(by="turn")
@@ -153,6 +157,9 @@ def _none() -> KeyColumns:
     return KeyColumns({"seen": np.int64(0), "on": np.int8(0), "turn": np.int64(0), **LAG})
 
 
+_silence_before, _silence_until = inner(silence_before), inner(silence_until)
+
+
 @kernel
 def _silences(
     places,
@@ -172,10 +179,10 @@ def _silences(
     clock,
     events,
 ):
-    """Follow keys through windows; gives how many events there are.
+    """Follow keys through windows; returns the number of events.
 
     `clock[1]` is at most the time at which the next key can have been silent for too long: until then time
-    passes without a look at any key.
+    passes without checking any key.
     """
     n = 0
     for window in range(len(passed)):
@@ -187,16 +194,15 @@ def _silences(
                 clock[0] += 1
                 seen[key] = ends[row]
             else:
-                if begin - last > longer and not on[key]:
+                fired, cleared, seen[key] = _silence_before(begin, ends[row], longer, last, on[key])
+                if fired:
                     events[n, 0], events[n, 1], events[n, 2] = window, 0, row
                     events[n, 3], events[n, 4], events[n, 5] = key, 1, last
                     n += 1
-                    on[key] = 1
-                if on[key]:
+                if cleared:
                     events[n, 0], events[n, 1], events[n, 2] = window, 0, row
                     events[n, 3], events[n, 4], events[n, 5] = key, 2, last
                     n += 1
-                seen[key] = max(ends[row], last)
             on[key] = 0
             lag[key] = lag_after_inner(lag[key], lags[row])
             clock[1] = min(clock[1], seen[key] + lag[key] + longer)
@@ -206,13 +212,13 @@ def _silences(
         for key in range(size):
             if turn[key] == 0:
                 continue
-            silent = time - seen[key] - lag[key]
-            if not on[key] and silent > longer:
+            fired, gone = _silence_until(time, longer, forget, seen[key], lag[key], on[key])
+            if fired:
                 events[n, 0], events[n, 1], events[n, 2] = window, 1, turn[key]
                 events[n, 3], events[n, 4], events[n, 5] = key, 1, seen[key]
                 n += 1
                 on[key] = 1
-            if forget and silent > forget:
+            if gone:
                 turn[key] = 0
                 on[key] = 0
                 lag[key] = 0

@@ -1,4 +1,4 @@
-"""How a rule is evaluated over many windows: row by row, as any rule can be."""
+"""How a rule is evaluated over many windows, and evaluation row by row, which works for any rule."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from ...windows.window import EARLIEST
 from ..alert import Alert
+from ..event_state import FOREVER
 from ..kinds.absence import Absence
 from ..rule import LimitRule, Rule, RuleState
 from ..window_rows import WindowBatch
-from .event_columns import FOREVER
 
 log = logging.getLogger("streamgauge.rules")
 
 
 class WindowAlert(NamedTuple):
-    """An alert, with the number of its window in a batch; `passed` if it came of time behind that."""
+    """An alert, with its window's number in a batch; `passed` if it results from time after that window."""
 
     window: int
     passed: bool
@@ -25,52 +25,56 @@ class WindowAlert(NamedTuple):
 
 
 class Evaluator(Protocol):
-    """A rule and what it remembers."""
+    """A rule and its memory."""
 
     @property
     def started(self) -> bool:
-        """Whether time that passes can mean anything to it."""
+        """Whether the passing of time can affect it."""
 
     @property
     def due_us(self) -> int:
-        """Until when at least nothing comes of the readings it has seen if no other follows."""
+        """A time up to which the readings seen so far cause no alert if no other reading follows."""
 
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
-        """Take windows in. With `passing`, all windows up to the end of each have been seen with it.
+        """Evaluate windows. With `passing`, the end of each window also means that time has passed up to it.
 
-        Alerts of a window are in the order of its rows' times and keys; those of passing time come last.
+        Alerts of a window are ordered by its rows' times and keys; those caused by the passing of time come
+        last.
         """
 
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
-        """Learn that all windows that end at or before `time_us` were seen."""
+        """Advance time: all windows that end at or before `time_us` were seen."""
 
     @property
     def by_key(self) -> bool:
-        """Whether what it remembers of a key, by the rule's `per`, depends on that key's rows alone and can
-        be taken out.
+        """Whether its memory of a key, by the rule's `per`, depends only on that key's rows and can be
+        extracted.
         """
 
     def copy(self) -> Self:
-        """Another that remembers the same."""
+        """A copy with the same memory."""
 
     def extract(self, key: str) -> Self:
-        """Another that remembers only what this one does of a key."""
+        """A copy with the memory of one key only."""
 
     def insert(self, key: str, source: Self) -> None:
-        """Remember of a key what another does."""
+        """Replace the memory of a key by that of another evaluator."""
 
     def forget_lags(self) -> None:
-        """Let time pass for all keys as for those whose readings are never late."""
+        """Advance time for all keys as for those whose readings are never late."""
+
+    def take_back(self, key: str, at_us: int) -> None:
+        """Record that a key's event that fired at this time was withdrawn: it is over, if it was on."""
 
     def state(self) -> Any:
-        """What it remembers, as JSON."""
+        """Its memory, as JSON."""
 
     def restore(self, state: Any) -> None:
-        """Take up a state."""
+        """Restore a state."""
 
 
 class RowByRow:
-    """A rule that sees every row."""
+    """Evaluates a rule that sees every row."""
 
     def __init__(self, rule: Rule, state: RuleState | None = None) -> None:
         self._rule = rule
@@ -132,6 +136,15 @@ class RowByRow:
         if "next" in self._state:
             self._state["next"] = EARLIEST
 
+    def take_back(self, key: str, at_us: int) -> None:
+        """See `Evaluator`."""
+        kept = self._state["keys"].get(key)
+        if kept is None or not isinstance(self._rule, LimitRule):
+            return
+        if kept["switch"].get("on") == at_us:
+            kept["switch"].clear()
+        self._rule.take_back(kept["memory"], at_us)
+
     def copy(self) -> RowByRow:
         """See `Evaluator`."""
         return RowByRow(self._rule, json.loads(json.dumps(self._state)))
@@ -142,7 +155,7 @@ class RowByRow:
 
     def restore(self, state: RuleState) -> None:
         """See `Evaluator`."""
-        if "columns" in state:  # as an earlier version evaluated it
+        if "columns" in state:  # written by a version that evaluated this rule by columns
             log.warning("the rule %r is evaluated row by row from now on, and starts over", self._rule.name)
         else:
             self._state = state

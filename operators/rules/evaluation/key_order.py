@@ -1,12 +1,12 @@
-"""Readings in the order of each key: every key has a clock and a lateness of its own.
+"""Evaluating each key's readings in the order of their times: every key has its own clock and lateness.
 
-Rules evaluate a key's readings as they come (`live`), and once more `lateness` behind the key's latest one
-(`final`), when no earlier one is waited for. A reading that comes between two others, or before a time up
-to which something was reported, is evaluated from the final state on, together with the key's readings
-since: what follows from it is reported late, and what was reported and no longer follows is withdrawn.
+Rules evaluate a key's readings as they arrive (`live`), and once more `lateness` behind the key's latest one
+(`final`), when no earlier reading is accepted any more. If a reading arrives that lies between two others, or
+before the time of a report, it is evaluated from the final state on, together with the key's later readings:
+new alerts are reported late, and reported alerts that no longer follow are withdrawn.
 
-All of it depends on the order in which windows have readings and on nothing else: not on how windows are cut
-into batches, nor on the readings of other keys.
+All of this depends only on the order in which windows have readings: neither on how windows are grouped into
+batches, nor on the readings of other keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...windows.window import EARLIEST
 from ..alert import Alert
 from ..event_state import row_lag
 from ..row import Row
-from ..rule import _text
+from ..rule import key_text
 from ..window_rows import Window, WindowBatch
 from .evaluator import Evaluator, WindowAlert
 
@@ -32,31 +32,31 @@ log = logging.getLogger("streamgauge.rules")
 
 _DAY_US = 86_400_000_000
 _NAMED = 1_000
-"""Keys with readings that came too late for them, of which each is counted by itself."""
+"""The number of keys with late readings that are counted by name."""
 
 
 MOST_KEYS = 100_000
-"""Keys of one partition whose order is known: about 20 MB, without their held readings."""
+"""The number of keys per partition whose order is tracked: about 20 MB, without their held readings."""
 
 
 class Held(NamedTuple):
-    """A reading, with the window in which it came."""
+    """A reading, with the window in which it arrived."""
 
     window: Window
     row: Row
 
 
 class KeyOrder:
-    """What is remembered of each key to evaluate its readings in the order of their times.
+    """The state for evaluating each key's readings in the order of their times.
 
-    `live` are the evaluators that have seen all readings, of rules that have the same `per`; each can take
-    out a key (`Evaluator.by_key`). With `lateness_us` 0 nothing is held, and a reading that is not behind its
-    key's latest one is left out and counted.
+    `live` are the evaluators that have seen all readings, for rules with the same `per`; each can extract a
+    key (`Evaluator.by_key`). If `lateness_us` is 0, nothing is held, and a reading that is not later than its
+    key's latest one is dropped and counted.
 
-    A key's memory is its latest time, its readings of the last `lateness_us` as objects (about 500 bytes
-    each), what rules remember of it a second time, and the alerts of these readings. It is forgotten here a
-    day after its last reading, and earlier if it is the oldest of more than `MOST_KEYS`, which `evicted`
-    counts: what it has is final then, and its next reading is in order, whatever its time.
+    A key takes its latest time, its readings of the last `lateness_us` as objects (about 500 bytes each), a
+    second copy of the rules' memory, and the alerts of these readings. It is forgotten here a day after its
+    last reading, and earlier if it is the oldest of more than `MOST_KEYS`, which `evicted` counts: its state
+    becomes final then, and its next reading is in order, whatever its time.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class KeyOrder:
         per: Sequence[str] = (),
     ) -> None:
         self.lateness_us = lateness_us
+        self.late: Counter[str] = Counter()
         self.too_late: Counter[str] = Counter()
         self.evicted = 0
         self._per = tuple(per)
@@ -82,27 +83,28 @@ class KeyOrder:
     def evaluate(
         self, windows: Mapping[Window, Sequence[Row]], step_us: int, passing: bool
     ) -> list[list[Alert]]:
-        """What rules report of each of these windows' readings, signed."""
+        """The alerts of rules for each of these windows' readings, signed."""
         said: list[list[Alert]] = [[] for _ in windows]
         batch = WindowBatch(windows)
         texts, amiss, latest = self._keys(batch), False, dict[str, int]()
         get, of_windows = self._latest.get, dict[str, int]()
         for key, at_us, number in zip(texts, batch.ends.tolist(), batch.window.tolist()):
             before = latest[key] if key in latest else get(key, EARLIEST)
-            # Readings of one time come together if they come in one window.
+            # Readings with the same time are evaluated together if they arrive in one window.
             amiss |= at_us < before or (at_us == before and of_windows.get(key) != number)
             latest[key], of_windows[key] = max(before, at_us), number
         if not amiss and not batch.lags.any():
             self._as_they_come(windows, batch, texts, step_us, passing, said, 0)
             self._latest |= latest
             return said
-        # A report of one window decides whether a reading of the next is amiss, so they are taken by turns.
+        # One window's report can affect the order of the next window's readings, so they are evaluated in
+        # turn.
         for number, (window, rows) in enumerate(windows.items()):
             self._one_window(window, rows, step_us, passing, said, number)
         return said
 
     def in_order(self, windows: Mapping[Window, Sequence[Row]]) -> dict[Window, Sequence[Row]]:
-        """The readings of windows that may be emitted again, of keys none of which needs a correction."""
+        """The readings of windows that may be emitted again, except for keys that need a correction."""
         amiss = set[str]()
         for rows in windows.values():
             for row in rows:
@@ -116,7 +118,7 @@ class KeyOrder:
         }
 
     def advance(self, passed_us: int, step_us: int) -> list[Alert]:
-        """What rules report as time passes, signed."""
+        """The alerts caused by the passing of time, signed."""
         alerts = [self._sign(alert) for one in self.live for alert in one.advance(passed_us, step_us)]
         self._note(alerts)
         self._passed = max(self._passed, passed_us)
@@ -125,8 +127,31 @@ class KeyOrder:
             self._sweep()
         return alerts
 
+    def cancel(self, key: Mapping[str, Any], window: Window, step_us: int) -> list[Alert]:
+        """The alerts caused by cancelling the readings with this key, while they are held."""
+        series = self._key(key)
+        blank = [
+            Held(one.window, replace(one.row, answers=dict.fromkeys(one.row.answers)))
+            for one in self._held.get(series, ())
+            if one.row.key == key
+        ]
+        if not blank:
+            return []
+        return self._corrections(series, blank, window, step_us, "a reading was cancelled")
+
+    def take_back(self, evaluator: Evaluator, key: str, alert: Alert) -> None:
+        """Record that an alert of one of the rules was withdrawn whose reading is no longer held."""
+        number = next(number for number, one in enumerate(self.live) if one is evaluator)
+        for one in (evaluator, self._final.get(number)):
+            if one is not None:
+                one.take_back(key, alert.at_us)
+        for series, some in list(self._reported.items()):
+            self._reported[series] = [one for one in some if one.id != alert.id]
+            if not self._reported[series]:
+                del self._reported[series]
+
     def state(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """The whole state as JSON."""
         return {
             "lateness": self.lateness_us,
             "latest": self._latest,
@@ -137,15 +162,17 @@ class KeyOrder:
                 for key, held in self._held.items()
             },
             "reported": {key: [one.to_dict() for one in some] for key, some in self._reported.items()},
+            "late": self.late,
             "too_late": self.too_late,
             "evicted": self.evicted,
             "passed": [self._passed, self._swept],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` gave. With another lateness, what is held settles first."""
+        """Restore the result of `state`. If the lateness has changed, held readings become final first."""
         self._latest, self._final_at = dict(state["latest"]), dict(state["final_at"])
-        self.too_late, self.evicted = Counter(state["too_late"]), state.get("evicted", 0)
+        self.late, self.too_late = Counter(state.get("late", {})), Counter(state["too_late"])
+        self.evicted = state.get("evicted", 0)
         self._passed, self._swept = state["passed"]
         if state["lateness"] != self.lateness_us or len(state["final"]) != len(self._final):
             self._final = {number: self.live[number].copy() for number in self._final}
@@ -162,15 +189,15 @@ class KeyOrder:
         }
 
     def _keys(self, batch: WindowBatch) -> list[str]:
-        """Each row's key, of those by which rules are in order."""
+        """Each row's key, by the columns in which rules are ordered."""
         keys: list[str] = batch.keys(self._per or None).tolist()
         return keys
 
     def _key(self, key: Mapping[str, Any]) -> str:
-        return _text([key[name] for name in self._per or key])
+        return key_text([key[name] for name in self._per or key])
 
     def _is_reported(self, key: str, at_us: int) -> bool:
-        """Whether something of a key was reported of a time behind this one."""
+        """Whether an alert of a key was reported with a later time."""
         return any(alert.at_us >= at_us for alert in self._reported[key])
 
     def _as_they_come(
@@ -183,7 +210,7 @@ class KeyOrder:
         said: list[list[Alert]],
         first: int,
     ) -> None:
-        """Evaluate windows whose readings are all behind their keys' latest ones."""
+        """Evaluate windows whose readings are all later than their keys' latest ones."""
         alerts: list[WindowAlert] = []
         for evaluator in self.live:
             alerts += evaluator.evaluate(batch, step_us, passing)
@@ -207,12 +234,15 @@ class KeyOrder:
         said: list[list[Alert]],
         number: int,
     ) -> None:
-        """Evaluate one window, of which some readings may come before others of their keys."""
+        """Evaluate one window in which some readings may be earlier than others of their keys."""
         batch = WindowBatch({window: rows})
         texts, times = self._keys(batch), batch.ends.tolist()
         amiss = {key for key, at_us in zip(texts, times) if at_us <= self._latest.get(key, EARLIEST)}
         if batch.lags.any():
-            # All windows before this one are known, whether or not the engine has said so yet.
+            for key, lag in zip(texts, batch.lags.tolist()):
+                if lag:
+                    self.late[_counted_as(key, self.late)] += 1
+            # All windows before this one are known, whether or not the engine has reported so yet.
             passed = [alert for one in self.live for alert in one.advance(window[1], step_us)]
             fresh = [self._sign(alert) for alert in passed]
             self._note(fresh)
@@ -240,8 +270,15 @@ class KeyOrder:
         for key, at_us in zip(texts, times):
             self._latest[key] = max(at_us, self._latest.get(key, EARLIEST))
 
-    def _corrections(self, key: str, readings: list[Held], window: Window, step_us: int) -> list[Alert]:
-        """Evaluate a key's readings since its final state once more, now with these."""
+    def _corrections(
+        self,
+        key: str,
+        readings: list[Held],
+        window: Window,
+        step_us: int,
+        why: str = "a reading that came late says otherwise",
+    ) -> list[Alert]:
+        """Evaluate a key's readings since its final state again, including these."""
         floor = self._final_floor(key)
         usable = [one for one in readings if one.row.at_us > floor]
         if len(usable) < len(readings):
@@ -254,7 +291,7 @@ class KeyOrder:
             self._note(fresh)
             return fresh
         known = (*self._held.get(key, ()), *usable)
-        by_time = {(one.row.at_us, _text([*one.row.key.values()])): one for one in known}
+        by_time = {(one.row.at_us, key_text([*one.row.key.values()])): one for one in known}
         held = [by_time[own] for own in sorted(by_time)]
         before = {alert.id: alert for alert in self._reported.get(key, ())}
         signed: list[Alert] = []
@@ -270,12 +307,7 @@ class KeyOrder:
         self._reported[key] = [before.get(alert.id, alert) for alert in signed]
         if not self._reported[key]:
             del self._reported[key]
-        why = "a reading that came late says otherwise"
-        withdrawn = [
-            replace(alert, state="withdrawn", why=why, details={**alert.details, "withdrawn": alert.state})
-            for number, alert in before.items()
-            if number not in after
-        ]
+        withdrawn = [alert.withdrawal(why) for number, alert in before.items() if number not in after]
         return withdrawn + [alert for number, alert in after.items() if number not in before]
 
     def _as_reported(
@@ -288,7 +320,7 @@ class KeyOrder:
         alerts: list[Alert],
         step_us: int,
     ) -> tuple[Evaluator, list[Alert]]:
-        """Keep what time brought before the key was known to lag, unless a reading contradicts it."""
+        """Keep alerts that time caused before the key was known to lag, unless a reading contradicts them."""
         known, latest_us = {alert.id for alert in alerts}, held[-1].row.at_us
         brought = [one for number, one in before.items() if number not in known and one.at_us > latest_us]
         if not brought:
@@ -305,7 +337,7 @@ class KeyOrder:
         return other, [details.get(one.id, one) for one in signed]
 
     def _final_floor(self, key: str) -> int:
-        """Up to when a key's readings are final, so that none of these times is accepted any more."""
+        """The time up to which a key's readings are final, so that earlier ones are no longer accepted."""
         latest = self._latest.get(key, EARLIEST)
         if not self.lateness_us:
             reported = [alert.at_us for alert in self._reported.get(key, ())]
@@ -315,7 +347,7 @@ class KeyOrder:
         return max(latest - self.lateness_us, self._final_at.get(key, EARLIEST))
 
     def _count_too_late(self, key: str, readings: int) -> None:
-        name = key if key in self.too_late or len(self.too_late) < _NAMED else ""
+        name = _counted_as(key, self.too_late)
         if not self.too_late[name]:
             log.warning(
                 "a reading of %s came too late for its key's own order, so no rule has seen it; wait longer "
@@ -334,13 +366,13 @@ class KeyOrder:
 
     def _note(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
-            key = _text(alert.key)
+            key = key_text(alert.key)
             if self._per:
                 key = self._key(dict(zip(alert.key_names, alert.key)))
             self._reported.setdefault(key, []).append(alert)
 
     def _sweep(self) -> None:
-        """Settle readings that are older than their keys' lateness, and forget keys of yesterday."""
+        """Finalise readings that are older than their keys' lateness, and forget keys after a day."""
         for key in [key for key, at_us in self._latest.items() if at_us < self._passed - _DAY_US]:
             self._forget(key)
         if len(self._latest) > MOST_KEYS:
@@ -381,7 +413,7 @@ class KeyOrder:
                 self._reported.pop(key, None)
 
     def _evict(self, keys: Sequence[str]) -> None:
-        """Forget keys that may still have late readings."""
+        """Forget keys that may still get late readings."""
         if not self.evicted:
             log.warning(
                 "more than %s keys had readings within a day: those with the oldest are evicted, and a late "
@@ -400,8 +432,13 @@ class KeyOrder:
             kept.pop(key, None)
 
 
+def _counted_as(key: str, counts: Counter[str]) -> str:
+    """The key itself, or "" if enough other keys are counted by name."""
+    return key if key in counts or len(counts) < _NAMED else ""
+
+
 def late_by(alert: Alert, window: Window) -> Alert:
-    """An alert about a time that had passed before its window began says how late it was detected."""
+    """An alert about a time before its window began, with how late it was detected."""
     lag = row_lag(alert.at_us, window[1], window[0])
     if not lag or alert.state == "unknown":
         return alert

@@ -1,4 +1,4 @@
-"""Rules with limits over all rows of a batch at once: what they say is what they say row by row."""
+"""Rules with limits over all rows of a batch at once, with the same alerts as row by row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ....sketches.core.jit import kernel
+from ....sketches.core.compilation.jit import inner, kernel
 from ...windows.window import EARLIEST
 from ..alert import Alert, State
-from ..kinds.absence import Flatline
-from ..kinds.baselines import Ewma, OfHours, Past, Rows
+from ..event_state import FOREVER, NEVER, STATES, UNKNOWN
+from ..kinds.absence import Flatline, stretch_after
+from ..kinds.baselines import Ewma, OfHours, Past, Rows, weighted
 from ..kinds.change import Change
 from ..kinds.seasonal_past import DEVIATION, measure_deviations
 from ..kinds.seasonal_past import UNKNOWN as UNKNOWN_SEASON
@@ -25,11 +26,10 @@ from ..rule import LimitRule, Measured
 from ..value_with_bounds import Figure, FigureColumns
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
-from .event_columns import FOREVER, LAG, STATES, SWITCH, UNKNOWN, at_rest, follow, turn_each
+from .event_columns import LAG, SWITCH, at_rest, follow, turn_each
 from .key_columns import KeyColumns
 
 _HOUR_US = 3_600_000_000
-_NEVER = np.int64(np.iinfo(np.int64).min)
 
 R = TypeVar("R", bound=LimitRule)
 
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=LimitRule)
 class _Sides(NamedTuple):
     """Rows of a batch that can change a key's event: their numbers, places in the memory, sides of the limit.
 
-    `measured` has what each is described by, a column for each part.
+    `measured` has the parts that describe each row, in columns.
     """
 
     rows: np.ndarray
@@ -51,12 +51,12 @@ class _Sides(NamedTuple):
 
 
 class LimitColumns(Generic[R]):
-    """A rule whose keys at rest need no memory, such as a threshold; see `Evaluator`."""
+    """Evaluates a rule whose keys at rest need no memory, such as a threshold; see `Evaluator`."""
 
     rest: ClassVar[Mapping[str, Any]] = {}
-    """What is remembered of a key besides its event."""
+    """The columns of a key's memory, besides those of its event."""
     described_by: ClassVar[tuple[type, ...]] = (float, float, float)
-    """The types of the parts that a row with an event is described by."""
+    """The types of the parts that describe a row with an event."""
 
     def __init__(self, rule: R, readings: bool = False) -> None:
         self._rule = rule
@@ -66,7 +66,7 @@ class LimitColumns(Generic[R]):
 
     def _empty(self) -> KeyColumns:
         holds = self._rule.holds
-        # What a hold ends with, between two readings, is described by the first of them.
+        # A hold that ends between two readings is described by the first of them.
         waits = self._lasts and (holds.hold_us or holds.release_us or holds.cooldown_us)
         parts = {"parts": np.zeros(len(self.described_by))} if waits else {}
         lag = LAG if self._lasts else {}
@@ -100,7 +100,7 @@ class LimitColumns(Generic[R]):
         return self._follow(batch, said, np.array(ends if passing else [EARLIEST] * len(ends), np.int64))
 
     def _unmuted(self, batch: WindowBatch, said: _Sides, fired: np.ndarray) -> list[WindowAlert]:
-        """What a rule with `mute` says of rows, of which these fired."""
+        """The alerts of a rule with `mute`, given which rows fired."""
         marks = np.zeros(len(said.places), np.int8)
         marks[fired] = 1
         what, held = muted(said.places, marks, self._rule.mute, *(self._memory[name] for name in COUNTS))
@@ -153,7 +153,7 @@ class LimitColumns(Generic[R]):
     def _elapsed(
         self, batch: WindowBatch | None, said: _Sides, event: list[int], parts: np.ndarray
     ) -> tuple[Any, WindowAlert]:
-        """What came of a key's last reading a while after it, with its place in the order of alerts."""
+        """The alert caused by time passing after a key's last reading, with its place among the alerts."""
         window, row, place, what, at, seen, _ = event
         key, state, measured = self._memory.key(place), STATES[what], None
         if what != UNKNOWN:
@@ -164,7 +164,7 @@ class LimitColumns(Generic[R]):
         if row < 0 or batch is None:
             return (window, 1, at, order_text(key), 0, at), WindowAlert(window, True, alert)
         number = said.rows[row]
-        # It comes before what the row itself says.
+        # It precedes the row's own alert.
         order = window, 0, int(batch.ends[number]), order_text(batch.keys()[number]), 0, at
         return order, WindowAlert(window, False, alert)
 
@@ -196,6 +196,13 @@ class LimitColumns(Generic[R]):
             self._memory["lag"][:] = 0
             self._clock[0] = EARLIEST
 
+    def take_back(self, key: str, at_us: int) -> None:
+        """See `Evaluator`."""
+        places = self._memory.find([key])
+        if places[0] >= 0 and self._memory["on"][places[0]] == at_us:
+            for name, rest in SWITCH.items():
+                self._memory[name][places] = rest
+
     def state(self) -> dict[str, Any]:
         """See `Evaluator`."""
         return self._memory.state()
@@ -210,9 +217,9 @@ class LimitColumns(Generic[R]):
         return batch.figures(self._rule.value)
 
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
-        """A key at rest stays so by a row that is not past the limit; so most rows need no look."""
+        """The rows that matter: those within the limit don't affect a key at rest, so most are skipped."""
         sides, keys = self._rule.limit.sides(*figures), self._keys(batch, rows)
-        past = sides > 0 if not self._rule.mute else np.ones(len(sides), bool)  # each row of a key counts
+        past = sides > 0 if not self._rule.mute else np.ones(len(sides), bool)  # muting counts each row
         if not len(self._memory) and not past.any():
             rows = rows[:0]
         places = self._memory.find(keys) if len(self._memory) else np.full(len(rows), -1)
@@ -224,7 +231,7 @@ class LimitColumns(Generic[R]):
         return _Sides(rows[known], places[known], sides[known], parts)
 
     def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
-        """What a row that has an event is described by."""
+        """The description of a row with an event."""
         measured = self._rule.measure({}, row, Figure(*parts))
         assert measured is not None
         return measured
@@ -235,7 +242,7 @@ class LimitColumns(Generic[R]):
             self._memory.drop(resting)
 
     def _rows(self, batch: WindowBatch) -> tuple[np.ndarray, FigureColumns]:
-        """The rows that have a figure, in the order of windows, times and keys, and their figures."""
+        """The rows that have a figure, ordered by window, time and key, and their figures."""
         rule, figures = self._rule, self._figures(batch)
         usable = ~np.isnan(figures[0])
         for path, least in rule.support.items():
@@ -266,7 +273,7 @@ class LimitColumns(Generic[R]):
         what: np.ndarray | None = None,
         held: np.ndarray | None = None,
     ) -> list[tuple[Any, WindowAlert]]:
-        """What the rows with these numbers say, each with its place in the order of alerts."""
+        """The alerts of the rows with these numbers, each with its place in the order of alerts."""
         if not len(numbers):
             return []
         rule, rows, alerts = self._rule, said.rows[numbers], []
@@ -286,7 +293,7 @@ class LimitColumns(Generic[R]):
 
 
 class RatioColumns(LimitColumns[Ratio]):
-    """A share of one answer in another."""
+    """The ratio of two answers."""
 
     described_by: ClassVar[tuple[type, ...]] = (float,) * 5
 
@@ -308,9 +315,9 @@ class RatioColumns(LimitColumns[Ratio]):
 
 
 class FlatlineColumns(LimitColumns[Flatline]):
-    """A value that stays the same: of each key, which one and since when."""
+    """A value that stays the same: each key's value and since when it has had it."""
 
-    rest: ClassVar[Mapping[str, Any]] = {"value": np.float64(math.nan), "since": _NEVER}
+    rest: ClassVar[Mapping[str, Any]] = {"value": np.float64(math.nan), "since": np.int64(NEVER)}
     described_by: ClassVar[tuple[type, ...]] = (float, float, float, int)
 
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
@@ -326,16 +333,16 @@ class FlatlineColumns(LimitColumns[Flatline]):
         return self._rule.stretch(Figure(*parts[:3]), parts[3])
 
     def _forget(self, places: np.ndarray) -> None:
-        """Each key's value is remembered."""
+        """Do nothing: each key's value is remembered."""
 
 
 class ChangeColumns(LimitColumns[Change]):
-    """A value against its own past, of which a few numbers are remembered."""
+    """A value compared with its own past, of which a few numbers are remembered."""
 
     described_by: ClassVar[tuple[type, ...]] = (float, float, float, int, float, float)
 
     def _past(self, places: np.ndarray, ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        """How many rows there were before each row, their mean and spread; learns the row."""
+        """The number of rows before each row, their mean and spread; learns the rows."""
         raise NotImplementedError
 
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
@@ -354,11 +361,11 @@ class ChangeColumns(LimitColumns[Change]):
         return measured
 
     def _forget(self, places: np.ndarray) -> None:
-        """Each key's past is remembered."""
+        """Do nothing: each key's past is remembered."""
 
 
 class LastColumns(ChangeColumns):
-    """Against the row before."""
+    """Compared with the previous row."""
 
     rest: ClassVar[Mapping[str, Any]] = {"last": np.float64(math.nan)}
 
@@ -369,7 +376,7 @@ class LastColumns(ChangeColumns):
 
 
 class EwmaColumns(ChangeColumns):
-    """Against an exponentially weighted mean."""
+    """Compared with an exponentially weighted mean."""
 
     rest: ClassVar[Mapping[str, Any]] = {
         "rows": np.zeros(1, np.int64),
@@ -386,12 +393,12 @@ class EwmaColumns(ChangeColumns):
         return past[0], past[1], np.sqrt(past[2])
 
     def _parts(self, ends: np.ndarray) -> np.ndarray:
-        """Which of a key's means each row belongs to."""
+        """The index of the key's mean that each row belongs to."""
         return np.zeros(len(ends), np.int64)
 
 
 class HourColumns(EwmaColumns):
-    """Against an exponentially weighted mean of the same hour of the day."""
+    """Compared with an exponentially weighted mean of the same hour of the day."""
 
     rest: ClassVar[Mapping[str, Any]] = {
         "rows": np.zeros(24, np.int64),
@@ -411,7 +418,7 @@ class HourColumns(EwmaColumns):
 
 
 class UnusualColumns(LimitColumns[Unusual]):
-    """Against the season and the largest deviations of before."""
+    """Compared with the season and the largest earlier deviations."""
 
     rest: ClassVar[Mapping[str, Any]] = UNKNOWN_SEASON
     described_by: ClassVar[tuple[type, ...]] = (float,) * (3 + len(DEVIATION))
@@ -427,7 +434,7 @@ class UnusualColumns(LimitColumns[Unusual]):
         return self._rule.deviating(Figure(*parts[:3]), *parts[3:])
 
     def _forget(self, places: np.ndarray) -> None:
-        """Each key's past is remembered."""
+        """Do nothing: each key's past is remembered."""
 
 
 _METHODS = (
@@ -449,9 +456,10 @@ _METHODS = (
 
 
 def limit_columns(rule: LimitRule, readings: bool = False) -> LimitColumns[Any] | None:
-    """How a rule is evaluated by columns; None of a kind of somebody's own, and of one with a long memory.
+    """The evaluator of a rule by columns; None for a user-defined kind, and for a rule with a long memory.
 
-    Of readings, that is also one that reports other answers when a hold ends after the reading that has them.
+    For readings, also None if a rule reports other answers, because a hold may end after the reading with
+    them.
     """
     holds = rule.holds
     late_report = readings and rule.report and (holds.hold_us or holds.release_us or holds.cooldown_us)
@@ -475,7 +483,7 @@ _COLUMNS: dict[type[LimitRule], type[LimitColumns[Any]]] = {
 
 
 def keeps(rule: object, kind: type, methods: tuple[str, ...]) -> bool:
-    """Whether a rule's class has none of these methods of its own, but those of `kind`."""
+    """Whether a rule's class uses these methods of `kind`, without overriding them."""
     return all(getattr(type(rule), name) is getattr(kind, name) for name in methods)
 
 
@@ -490,20 +498,21 @@ def _change_columns(rule: Change) -> type[ChangeColumns] | None:
     return None
 
 
+_stretch, _weighted_row = inner(stretch_after), inner(weighted)
+
+
 @kernel
 def _stretches(places, values, starts, ends, within, memory, since, lengths):
-    """How long each row's value has been that of the first row of its stretch, up to the row's end."""
+    """For how long each row's value has equalled the first value of its stretch, up to the row's end."""
     for i in range(len(places)):
         key = places[i]
-        if not abs(values[i] - memory[key]) <= within:
-            memory[key] = values[i]
-            since[key] = starts[i]
+        memory[key], since[key] = _stretch(values[i], starts[i], within, memory[key], since[key])
         lengths[i] = ends[i] - since[key]
 
 
 @kernel
 def _before(places, values, last, before):
-    """The value that each row's key had before."""
+    """The previous value of each row's key."""
     for i in range(len(places)):
         before[i] = last[places[i]]
         last[places[i]] = values[i]
@@ -513,18 +522,13 @@ def _before(places, values, last, before):
 def _weighted(
     places, parts, values, weight, rows, mean, variance, count_before, mean_before, variance_before
 ):
-    """Exponentially weighted means before each row, as `baselines.Ewma` has them; learns the rows."""
+    """Exponentially weighted means before each row; learns the rows."""
     for i in range(len(places)):
         key, part = places[i], parts[i]
         n, average, spread = rows[key, part], mean[key, part], variance[key, part]
         count_before[i] = n
         mean_before[i] = average
         variance_before[i] = spread
-        rows[key, part] = n + 1
-        if n == 0:
-            mean[key, part] = values[i]
-            continue
-        own = max(weight, 1 / (n + 1))
-        difference = values[i] - average
-        mean[key, part] = average + own * difference
-        variance[key, part] = (1 - own) * (spread + own * difference * difference)
+        rows[key, part], mean[key, part], variance[key, part] = _weighted_row(
+            values[i], weight, n, average, spread
+        )

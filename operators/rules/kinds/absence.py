@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,7 @@ from ..alert import Alert
 from ..event_state import lag_after, row_lag
 from ..limit import Limit
 from ..row import Row
-from ..rule import LimitRule, Measured, Rule, RuleState, _text
+from ..rule import LimitRule, Measured, Rule, RuleState, key_text
 from ..value_with_bounds import Figure
 
 
@@ -56,27 +57,29 @@ class Absence(Rule):
     ) -> Iterator[Alert]:
         """See `Rule`."""
         for row in self.concerned(rows):
-            key = _text(list(row.key.values()))
+            key = key_text(list(row.key.values()))
             last = state["keys"].get(key)
             begin_us = row.at_us - step_us if step_us else row.start_us
             if last is not None:
-                if begin_us - last["seen"] > self.longer_us and "on" not in last:
-                    last["on"] = True
+                silence = begin_us, row.at_us, self.longer_us, last["seen"], "on" in last
+                fired, cleared, seen_us = silence_before(*silence)
+                if fired:
                     yield self.fired(key, last["seen"])
-                if "on" in last:
+                if cleared:
                     yield self.cleared(key, row.start_us, row.at_us, begin_us - last["seen"])
-            seen = {"seen": max(row.at_us, last["seen"] if last else row.at_us)}
+            seen = {"seen": seen_us if last else row.at_us}
             lag = lag_after(last.get("lag", 0) if last else 0, row_lag(row.at_us, start_us, end_us))
             state["keys"][key] = seen | ({"lag": lag} if lag else {})
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         for key, last in list(state["keys"].items()):
-            silent_us = time_us - last["seen"] - last.get("lag", 0)
-            if "on" not in last and silent_us > self.longer_us:
+            limits = self.longer_us, self.forget_us
+            fired, gone = silence_until(time_us, *limits, last["seen"], last.get("lag", 0), "on" in last)
+            if fired:
                 last["on"] = True
                 yield self.fired(key, last["seen"])
-            if self.forget_us and silent_us > self.forget_us:
+            if gone:
                 del state["keys"][key]
 
     @cached_property
@@ -91,13 +94,13 @@ class Absence(Rule):
         return max(self.longer_us, forget) if forget else 0
 
     def fired(self, key: str, seen_us: int) -> Alert:
-        """A key was seen last at a time, and that is too long ago."""
+        """The alert for a key that has been silent for too long."""
         seconds = Figure.exactly(self.longer_us / 1e6)
         why = f"nothing for longer than {duration_text(self.longer_us)}"
         return self._alert("fired", key, seen_us, seen_us + self.longer_us, seconds, seconds.value, why)
 
     def cleared(self, key: str, start_us: int, at_us: int, silence_us: int) -> Alert:
-        """A key has a row again."""
+        """The alert for a key that has a row again."""
         gap, limit = Figure.exactly(silence_us / 1e6), self.longer_us / 1e6
         why = f"it is back after {duration_text(silence_us)}"
         return self._alert("cleared", key, start_us, at_us, gap, limit, why)
@@ -145,12 +148,12 @@ class Flatline(LimitRule):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured:
         """See `LimitRule`."""
-        if not memory or not abs(figure.value - memory["value"]) <= self.within:
-            memory.update(value=figure.value, since=row.start_us)
+        known = memory.get("value", math.nan), memory.get("since", row.start_us)
+        memory["value"], memory["since"] = stretch_after(figure.value, row.start_us, self.within, *known)
         return self.stretch(figure, row.at_us - memory["since"])
 
     def stretch(self, figure: Figure, length_us: int) -> Measured:
-        """That a value has stayed the same for so long, up to this one."""
+        """A description of how long a value has stayed the same, up to this row."""
         description = f"{self.value} has been {self.with_unit(figure)} for {duration_text(length_us)}"
         return Measured(Figure.exactly(length_us / 1e6), description)
 
@@ -160,3 +163,42 @@ class Flatline(LimitRule):
             if said == "cleared"
             else f": at least {duration_text(self._duration('longer'))}"
         )
+
+
+def stretch_after(
+    value: float, start_us: int, within: float, first: float, since_us: int
+) -> tuple[float, int]:
+    """The first value of a stretch and its beginning after a row; kernels compile this function.
+
+    >>> stretch_after(20.05, 60, 0.1, 20.0, 0), stretch_after(21.0, 60, 0.1, 20.0, 0)
+    ((20.0, 0), (21.0, 60))
+    """
+    return (first, since_us) if abs(value - first) <= within else (value, start_us)
+
+
+def silence_before(
+    begin_us: int, end_us: int, longer_us: int, seen_us: int, on: bool
+) -> tuple[bool, bool, int]:
+    """Whether a key's silence fires with its next row, whether it clears, and when the key was last seen.
+
+    Kernels compile this function.
+
+    >>> silence_before(9, 10, 5, 3, False), silence_before(6, 7, 5, 3, False)
+    ((True, True, 10), (False, False, 7))
+    """
+    fired = begin_us - seen_us > longer_us and not on
+    return fired, fired or on, max(end_us, seen_us)
+
+
+def silence_until(
+    time_us: int, longer_us: int, forget_us: int, seen_us: int, lag_us: int, on: bool
+) -> tuple[bool, bool]:
+    """Whether a key's silence fires as time passes without a row, and whether the key is forgotten.
+
+    Kernels compile this function.
+
+    >>> silence_until(10, 5, 20, 3, 0, False), silence_until(30, 5, 20, 3, 0, True)
+    ((True, False), (False, True))
+    """
+    silent = time_us - seen_us - lag_us
+    return silent > longer_us and not on, forget_us > 0 and silent > forget_us

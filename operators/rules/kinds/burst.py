@@ -10,7 +10,7 @@ from functools import cached_property
 from ..alert import Alert
 from ..event_state import turn
 from ..row import Row
-from ..rule import LimitRule, RuleState, _text
+from ..rule import LimitRule, RuleState, key_text
 from ..value_with_bounds import Figure, number
 from .count_min_baseline import HashedMoments, Usual
 
@@ -34,12 +34,12 @@ class Burst(LimitRule):
         The support: smaller values are never a burst. A value below a quarter of it is not even learned, and
         each key is assumed to have at least that.
     daily
-        If a key burst at this hour of the day (UTC), or an adjacent one, within this number of days, its
-        value of then is the mean: a burst that recurs each morning is reported once. 0 disables this.
+        If a key burst at this hour of the day (UTC), or an adjacent one, within this number of days, that
+        value is the mean: a burst that recurs each morning is reported once. 0 disables this.
 
     The means lie in count-min cells of fixed size (`count_min_baseline`), so the state does not grow with the
-    number of keys; keys that share all cells hide small bursts of each other and make none.
-    All keys of a window are in one partition of the table topic, however many it has.
+    number of keys. Keys that share all cells may hide each other's small bursts, but never cause one. All
+    keys of a window are in one partition of the table topic, however many partitions it has.
 
     Raises `ValueError` or `TypeError` for an invalid field.
 
@@ -79,7 +79,7 @@ class Burst(LimitRule):
 
     @property
     def together(self) -> tuple[str, ...]:
-        """See `Rule`: keys share cells, and learning begins with the first window of all."""
+        """See `Rule`: keys share cells, and learning begins with the very first window."""
         return ()
 
     @cached_property
@@ -101,7 +101,7 @@ class Burst(LimitRule):
                 small = figure is None or figure.value < self._noise
                 if small and not state["keys"]:
                     continue
-                key = _text([*row.key.values(), *more])
+                key = key_text([*row.key.values(), *more])
                 if small and key not in state["keys"]:
                     continue
                 seen.add(key)
@@ -132,7 +132,7 @@ class Burst(LimitRule):
         state.update(cells=cells.text(), windows=state["windows"] + left, end=state["end"] + left * step_us)
 
     def _weight(self, state: RuleState) -> float:
-        # The first windows weigh the same: otherwise the very first would weigh most for long.
+        # The first windows have equal weights: otherwise the very first would dominate for long.
         return float(max(2 / (self.over + 1), 1 / (state["windows"] + 1)))
 
     def _score(self, state: RuleState, key: str, row: Row, figure: Figure, usual: Usual) -> Iterator[Alert]:
@@ -147,7 +147,7 @@ class Burst(LimitRule):
         if said is not None:
             past = f"usually {number(mean)} ± {number(spread)}"
             if mean == self._noise:
-                # What is smaller isn't learned.
+                # Smaller values are not learned.
                 few = number(self._noise)
                 unknown = f"never seen before (values below {few} are not stored)"
                 past = f"usually fewer than {few}" if usual.mean else unknown
@@ -171,7 +171,7 @@ class Burst(LimitRule):
         return max(values, default=0.0)
 
     def _record(self, state: RuleState, key: str, at_us: int, value: float) -> None:
-        """Keep how much a key that bursts has at this hour; what is older than `daily` days is forgotten."""
+        """Record a bursting key's value at this hour; entries older than `daily` days are dropped."""
         oldest = at_us - (self.daily * 24 + 1) * _HOUR_US
         for known, hours in list(state["daily"].items()):
             kept = {hour: noted for hour, noted in hours.items() if noted[1] >= oldest}
@@ -184,5 +184,5 @@ class Burst(LimitRule):
 
 
 def _hour(at_us: int) -> int:
-    # A window that ends at six is of the hour before.
+    # A window that ends at six belongs to the hour before.
     return (at_us - 1) // _HOUR_US % 24

@@ -11,11 +11,11 @@ from ...rendering.names import visible_name
 from ...windows.durations import Duration, duration_text
 from ..alert import Alert
 from ..row import Row
-from ..rule import Rule, RuleState, _text
+from ..rule import Rule, RuleState, key_text
 from ..value_with_bounds import Figure, answer_at, figure_of
 
 _SHOWN = 10
-"""Terms that a digest names."""
+"""The number of terms that a digest lists."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NewTerm(Rule):
     Its state takes about 40 bytes and the text of each term. Raises `ValueError` or `TypeError`, naming the
     rule and the field, for an invalid field.
 
-    Source: "new terms" rules, as security analytics have them.
+    Source: the "new terms" rules of security analytics.
 
     >>> import streamgauge as sg
     >>> new, hour = sg.rules.NewTerm("new agent", learn="2h"), 3_600_000_000
@@ -92,11 +92,11 @@ class NewTerm(Rule):
         return (self.value,) if self.value else ()
 
     def key_names(self, keys: Sequence[str]) -> Sequence[str]:
-        """See `Rule`: an item of a list is of the answer that has the list."""
+        """See `Rule`: an item of a list is named after the answer that has the list."""
         return [*keys, self.value] if self.each else keys
 
     def begin(self) -> RuleState:
-        """See `Rule`. `keys` holds when each term was seen last, the longest ago first."""
+        """See `Rule`. `keys` has the time at which each term was last seen, the earliest first."""
         return {"keys": {}, "forgotten": 0}
 
     def window(
@@ -109,7 +109,7 @@ class NewTerm(Rule):
             begin = state.setdefault("begin", row.start_us)
             self._age(state, row.start_us)
             for more, figure in self._terms(row):
-                key = _text([*row.key.values(), *more])
+                key = key_text([*row.key.values(), *more])
                 new = known.pop(key, None) is None
                 known[key] = row.at_us
                 if new and row.start_us - begin >= self._duration("learn"):
@@ -127,7 +127,7 @@ class NewTerm(Rule):
         yield from self._summary(state, time_us)
 
     def _waits(self, state: RuleState, key: str, at_us: int) -> bool:
-        """Whether a new term is left to the digest; notes it."""
+        """Whether a new term is left to the digest; records it."""
         if not self.cap:
             return False
         state["reported"] = state.get("reported", 0) + 1
@@ -139,7 +139,7 @@ class NewTerm(Rule):
         return True
 
     def _summary(self, state: RuleState, time_us: int) -> Iterator[Alert]:
-        """The digest of a stretch of time that is over by now."""
+        """The digest of a period that is over by now."""
         if time_us < state.get("until", time_us + 1):
             return
         until, count, others = state.pop("until"), state.pop("reported") - self.cap, state.pop("others", [])
@@ -156,7 +156,7 @@ class NewTerm(Rule):
             del known[next(iter(known))]
 
     def _terms(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
-        """What a row shows: its key, or items beside it, each with its figure."""
+        """The terms in a row: its key, or its key and each item, each with its figure."""
         if not self.value:
             yield (), None
             return

@@ -1,4 +1,4 @@
-"""A rule about what adds up over more than a window."""
+"""A rule about a sum over several windows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ...windows.durations import Duration, duration_text
 from ..alert import Alert
 from ..event_state import row_lag
 from ..row import Row
-from ..rule import LimitRule, Measured, RuleState, _text
+from ..rule import LimitRule, Measured, RuleState, key_text
 from ..value_with_bounds import Figure
 
 
 @dataclass(frozen=True)
 class RollingSum(LimitRule):
-    """What a value adds up to over the last `over`, windows' ends to the present one's, is past a limit.
+    """The sum of a value over the last `over`, up to the end of the current window, is past a limit.
 
-    That is a hopping window over tumbling ones: an attack that the edge of a window cuts in two is whole in
-    it, and it costs no more than the windows that it adds up. Of readings (`Alerting`'s `at`) each counts for
-    exactly `over` from its own time on: a true sliding sum. With ``absent=0`` time takes from it as well,
-    window by window or, of readings, to the moment; without, only the key's next row does. Bounds of
-    estimates add up.
+    This is a hopping window over tumbling ones: it contains an attack whole that the edge of a window would
+    cut in two, and costs no more than the windows that it adds up. A reading (with `at` in `Alerting`) counts
+    for exactly `over` from its own time on, which makes it a true sliding sum. With ``absent=0`` the sum also
+    falls as time passes, window by window, or for readings at the exact moment; otherwise it falls only with
+    the key's next row. Bounds of estimates add up.
 
-    What else it can be given stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong field.
+    `LimitRule` has all other fields. Raises `ValueError` or `TypeError` for an invalid one.
 
     >>> import streamgauge as sg
     >>> rule = sg.rules.RollingSum("guessing", value="refused", at_least=5, over="3m", absent=0)
@@ -48,13 +48,13 @@ class RollingSum(LimitRule):
 
     @property
     def needs_steps(self) -> bool:
-        """See `Rule`: a sum of readings falls with time, whatever windows they are waited for in."""
+        """See `Rule`: a sum of readings falls with time, whatever windows they arrive in."""
         return False
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured:
         """See `LimitRule`."""
         since = row.at_us - self._duration("over")
-        # A window that begins at the edge is whole within; a reading at the edge has had its time.
+        # A window that begins at the edge is entirely inside; a reading at the edge has expired.
         first = since + 1 if row.start_us == row.at_us else since
         kept = [one for one in memory.pop("rows", []) if one[0] >= first]
         if figure != Figure.exactly(0.0):
@@ -77,8 +77,8 @@ class RollingSum(LimitRule):
             for more, figure in self.figures(row):
                 if figure is not None:
                     names = self.per or row.key
-                    key = _text([*(row.key[name] for name in names), *more])
-                    # What ends with a reading's own time is judged together with it.
+                    key = key_text([*(row.key[name] for name in names), *more])
+                    # Values that expire at a reading's own time are evaluated together with it.
                     yield from self._lapse_one(state, key, row.at_us - 1)
                     yield from self._evaluate(state, key, row, figure, step_us, None, lag_us)
                     self._schedule(state, key)
@@ -93,7 +93,7 @@ class RollingSum(LimitRule):
             yield from self._lapse(state, time_us)
 
     def _lapse(self, state: RuleState, time_us: int) -> Iterator[Alert]:
-        """Take from sums what lies too far back at a time, in the order in which it gets there."""
+        """Remove values from sums as they expire, up to a time, in the order of expiry."""
         due, keys = state.get("due", {}), state["keys"]
         lags = {key: keys[key].get("lag", 0) if key in keys else 0 for key in due}
         while due and (next_one := min((at + lags[key], key) for key, at in due.items()))[0] <= time_us:
@@ -102,20 +102,20 @@ class RollingSum(LimitRule):
             self._sweep(state, time_us)
 
     def _lapse_one(self, state: RuleState, key: str, time_us: int) -> Iterator[Alert]:
-        """The same of one key, before its next reading: a key doesn't depend on the readings of others."""
+        """The same for one key, before its next reading: a key doesn't depend on the readings of others."""
         due = state.get("due", {})
         while key in due and due[key] <= time_us:
             yield from self._fall(state, key, due[key])
 
     def _fall(self, state: RuleState, key: str, at_us: int) -> Iterator[Alert]:
-        """Take from a sum what lies too far back at a time."""
+        """Remove expired values from a sum at a time."""
         lag_us = state["keys"].get(key, {}).get("lag", 0)
         nothing = Figure.exactly(self.absent or 0.0)
         yield from self._evaluate(state, key, Row({}, at_us, at_us, {}), nothing, 0, None, lag_us)
         self._schedule(state, key)
 
     def _schedule(self, state: RuleState, key: str) -> None:
-        """Note when time by itself changes what is said of a key, if anything is."""
+        """Record when the passing of time will next change a key's state, if it will."""
         assert self.holds is not None
         due = state.setdefault("due", {})
         due.pop(key, None)
@@ -134,7 +134,7 @@ class RollingSum(LimitRule):
             due[key] = min(later)
 
     def _sweep(self, state: RuleState, time_us: int) -> None:
-        """Forget keys of which nothing is said and whose rows all lie too far back; now and then."""
+        """Drop keys at rest whose rows have all expired; only from time to time."""
         over = self._duration("over")
         for key, kept in list(state["keys"].items()):
             rows = kept["memory"].get("rows")

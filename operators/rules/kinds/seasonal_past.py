@@ -1,16 +1,16 @@
-"""What each key's values usually are, by the time of day and week, and how far off they were on earlier days.
+"""Each key's usual values by time of day and week, and how far they deviated on earlier days.
 
-A key's memory is a place in arrays of fixed size, 3 kB in all however long it goes on:
+A key's memory is a place in arrays of fixed size, 3 kB in all, however long its history:
 
 - the interval between rows, as a running median;
 - its level, and its season: the mean and the mean deviation of each half hour of the day, and the mean of
-  each half hour of the week. Values count there up to four usual errors from what was expected, so that an
+  each half hour of the week. Values are clipped to four usual errors from the expected value, so that an
   event teaches little;
-- for three lengths of time (one row, half an hour, three hours) the exponentially weighted mean of values
-  less their season, and its own longer past, against which it is held;
-- of each length the largest deviation on each of the last 35 days that had rows.
+- for three lengths of time (one row, half an hour, three hours), the exponentially weighted mean of values
+  minus their season, and its own longer past, with which it is compared;
+- for each length, the largest deviation on each of the last 35 days that had rows.
 
-Of no season, the day's and the week's, that one is taken whose expectations were the best of late.
+Of no season, the day's and the week's, the one with the best recent predictions is used.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from ....sketches.core.jit import kernel
+from ....sketches.core.compilation.jit import kernel
 
 LENGTHS_S = np.array([0.0, 1_800.0, 10_800.0])
-"""Over which lengths of time deviations are looked for, in seconds; 0 is a row by itself."""
+"""The lengths of time for which deviations are measured, in seconds; 0 is a single row."""
 LEAST_ROWS = np.array([1.0, 6.0, 36.0])
-"""How many rows such a length has at least, where they are far apart."""
+"""The least number of rows in each length, if they are far apart."""
 DAYS = 35
-"""Of how many days the largest deviations are remembered."""
+"""The number of days whose largest deviations are remembered."""
 WARM_DAYS = 3
-"""How many midnights must have passed before anything is said. The first day, which shows no season, has no
-deviations."""
+"""The number of midnights that must have passed before anything is reported. The first day, which shows no
+season, has no deviations."""
 
 SLOTS = 48
 _TAUGHT = 1.25
-"""A deviation past the limit counts as so many limits at most, on its day and later: the next event shall be
-seen beside it."""
+"""A deviation past the limit is remembered as at most this many limits, so that the next event is detected as
+well."""
 _FELT = 10.0
-"""A row moves means by so many of the largest deviations at most."""
+"""A row moves means by at most this many of the largest deviations."""
 _NEVER = np.int64(np.iinfo(np.int64).min)
 _LENGTHS = len(LENGTHS_S)
 
@@ -58,22 +58,22 @@ UNKNOWN: dict[str, Any] = {
     "days": np.int64(0),
     "largest": np.zeros((_LENGTHS, DAYS + 1), np.float32),
 }
-"""The columns of a key of which nothing is known (`KeyColumns`)."""
+"""The columns of an unknown key (`KeyColumns`)."""
 
 DEVIATION = ("times", "length", "expected", "deviation", "before", "days", "season")
-"""What is measured of each row: how many times the largest deviation of before its own is, over how many
-seconds (0: a row by itself), what was expected, the deviation and the largest one in the value's own unit,
-of how many days, and which season was taken: none, the day's or the week's."""
+"""The measurements of each row: its deviation divided by the largest earlier one, the length in seconds (0: a
+single row), the expected value, the deviation and the largest earlier one in the value's unit, the number of
+days remembered, and the season used: none, the day's or the week's."""
 
 
 def measure_deviations(
     columns: Any, places: np.ndarray, local_us: np.ndarray, values: np.ndarray, warm: int, factor: float
 ) -> np.ndarray:
-    """Hold rows against their keys' pasts and learn them; gives DEVIATION of each, in columns of doubles.
+    """Compare rows with their keys' pasts, then learn them; returns DEVIATION of each, in columns of doubles.
 
-    `columns` has the arrays of UNKNOWN by name; rows of a key are in the order of their times, which are
-    those of the key's own clock. Of a row's lengths the one with the most is given. `times` is NaN until a
-    key has `warm` rows and three midnights behind it.
+    `columns` has the arrays of UNKNOWN by name; a key's rows are ordered by time, in the key's local time.
+    For each row, the length with the largest deviation is returned. `times` is NaN until a key has `warm`
+    rows and three midnights behind it.
 
     >>> from streamgauge.operators.rules.evaluation.key_columns import KeyColumns
     >>> memory, hour = KeyColumns(UNKNOWN), 3_600_000_000
@@ -97,12 +97,12 @@ def _hold_and_learn(
     rows, last, interval, level, errors, spread, day_mean, day_spread, day_rows, week_mean, week_rows,
     near, far, day, days, largest,
 ):  # fmt: skip
-    """Rows in their order, each against what was known before it."""
+    """Compare each row, in order, with what was known before it."""
     day_s, slots = 86_400.0, day_mean.shape[1]
     never = np.int64(-9223372036854775808)
     for i in range(len(places)):
         key = places[i]
-        # So large a value would be infinite as a float32 of the season.
+        # Such a large value would be infinite as a float32 of the season.
         value = min(max(values[i], -1e30), 1e30)
         seconds = times[i] // 1_000_000
         slot = (seconds % 86_400) // (86_400 // slots)
@@ -119,7 +119,7 @@ def _hold_and_learn(
             gap = (times[i] - last[key]) / 1e6
             if interval[key] == 0.0:
                 interval[key] = gap
-            # A running median: towards each gap by a share that falls to one in a hundred.
+            # A running median: moves towards each gap by a share that falls to one in a hundred.
             interval[key] *= np.exp(max(0.01, 1.0 / n) * np.sign(gap - interval[key]))
         if last[key] == never or times[i] > last[key]:
             last[key] = times[i]
@@ -130,7 +130,8 @@ def _hold_and_learn(
                 before = 0.0
                 for j in range(1, largest.shape[2]):
                     before = max(before, np.float64(largest[key, k, j]))
-                # What was an event is remembered as little more than the limit: the next shall be seen, too.
+                # An event is remembered as little more than the limit, so that the next one is detected as
+                # well.
                 if days[key] > WARM_DAYS and before > 0.0:
                     largest[key, k, 0] = min(np.float64(largest[key, k, 0]), before * factor)
                 for j in range(largest.shape[2] - 1, 0, -1):
@@ -146,19 +147,19 @@ def _hold_and_learn(
         if errors[key, 2] < 0.95 * min(errors[key, 0], errors[key, 1]):
             season, which = of_week, 2
         rest = value - season
-        # Half way between the deviation as it is and one in usual deviations of its half hour.
+        # Halfway between the plain deviation and the deviation in usual deviations of its half hour.
         scale = 1.0
         if day_rows[key, slot] > 2 and spread[key] > 0.0:
             scale = min(max(np.sqrt(day_spread[key, slot] / spread[key]), 0.3), 3.0)
 
         speaks = days[key] >= WARM_DAYS and n >= warm
         most = -1.0
-        smallest = max(1e-9 * abs(level[key]), 1e-30)  # what rounding makes of nothing
+        smallest = max(1e-9 * abs(level[key]), 1e-30)  # the rounding error of a zero
         felt = rest
         for k in range(len(lengths)):
             rows_of_length = max(lengths[k] / step, least_rows[k])
             weight = max(1.0 / rows_of_length, 1.0 / n)
-            # Of one row its value is the mean: a difference would keep what rounding made of a huge one.
+            # The mean of a single row is its value: a difference would keep the rounding error of a huge one.
             near[key, k] = felt if weight >= 1.0 else near[key, k] + weight * (felt - near[key, k])
             deviation = near[key, k] - far[key, k]
             size = abs(deviation) / scale
@@ -166,8 +167,8 @@ def _hold_and_learn(
             for j in range(1, largest.shape[2]):
                 past = max(past, largest[key, k, j])
             grown = max(past, np.float64(largest[key, k, 0]))
-            # A mean of many rows rises by little from each to the next: today's largest one, which rises with
-            # it, counts as little more than those of the days before.
+            # A mean of many rows rises little from row to row, and so does today's largest deviation, which
+            # therefore counts as little more than those of the days before.
             before = min(grown, past * factor) if past > smallest else grown
             if speaks:
                 if size / before > most:
@@ -183,8 +184,8 @@ def _hold_and_learn(
                     measured[6, i] = which
                 largest[key, k, 0] = max(np.float64(largest[key, k, 0]), min(size, grown * factor))
                 if k == 0:
-                    # One broken value, such as 65,535, shall not move all means. A new level passes for what
-                    # it is after some rows, since each of them raises the largest deviation.
+                    # One broken value, such as 65,535, must not move all means. A new level is learned after
+                    # some rows, because each of them raises the largest deviation.
                     most_felt = _FELT * grown * scale
                     felt = far[key, 0] + min(max(rest - far[key, 0], -most_felt), most_felt)
             elif days[key] >= 1 and n > 2 * rows_of_length:

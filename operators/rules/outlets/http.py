@@ -1,4 +1,4 @@
-"""Outlets that are sent to by HTTP."""
+"""Outlets that send by HTTP."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .outlet import NotifyingOutlet
 
 _TIMEOUT_SECONDS = 10.0
 _ANSWER = 200
-"""Characters of a refusal that are shown."""
+"""The number of characters of a server's refusal that are shown."""
 
 
 @dataclass(frozen=True)
 class HttpOutlet(NotifyingOutlet, ABC):
-    """An outlet at an address of the web. The whole address may be a secret, and so it is never shown."""
+    """An outlet at a web address. The whole address may be a secret, so it is never shown."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
@@ -27,7 +27,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
     password: str = field(default="", repr=False, kw_only=True)
 
     def _check(self) -> None:
-        # What is wrong with it is said without it: a webhook's address is its password.
+        # Errors don't include the address: a webhook's address is its password.
         if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
             raise ValueError(f"{self.kind}: url must begin with http:// or https://")
         try:
@@ -48,7 +48,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
         return httpx.URL(self.url).host
 
     def post(self, url: str, body: Any, headers: Mapping[str, str] = {}) -> None:
-        """POST a body as JSON. Raises `OutletError` for any answer that isn't of success, and for none."""
+        """POST a body as JSON. Raises `OutletError` without an answer, and for any answer but success."""
         sent = {**self.headers, **headers}
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
@@ -56,7 +56,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
         try:
             answer = httpx.post(url, json=body, headers=sent, auth=auth, timeout=_TIMEOUT_SECONDS)
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
-            raise OutletError("its address, headers or token can't be sent as they are") from None
+            raise OutletError("its address, headers or token can't be sent") from None
         except httpx.TransportError as error:
             raise OutletError(self._clean(str(error) or type(error).__name__), may_pass=True) from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -71,7 +71,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
         raise OutletError(problem, may_pass, _seconds(answer.headers.get("Retry-After", "")))
 
     def _clean(self, text: str) -> str:
-        """A text without what is secret of this outlet."""
+        """A text with this outlet's secrets removed."""
         secrets = [self.url, httpx.URL(self.url).path.strip("/"), self.token, self.password]
         for secret in (*secrets, *self.headers.values()):
             if len(secret) >= 4:
@@ -80,5 +80,5 @@ class HttpOutlet(NotifyingOutlet, ABC):
 
 
 def _seconds(text: str) -> float:
-    """How long to wait, as a server says it; dates are left aside."""
+    """The number of seconds that a server asks to wait; dates are ignored."""
     return min(float(text), 3600.0) if text.strip().isdecimal() else 0.0

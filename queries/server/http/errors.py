@@ -1,4 +1,4 @@
-"""What went wrong, as ``application/problem+json`` (RFC 9457): each says what to do."""
+"""Errors as ``application/problem+json`` (RFC 9457): each says what to do."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ...views.view import NotReady
 
 
 class Problem(StreamgaugeError):
-    """An answer that can't be given; `retry_after` is the seconds after which it may be.
+    """An error response; `retry_after` is the number of seconds after which a retry may succeed.
 
-    `place` is where in a text of SQL it is wrong: the line and the column.
+    `place` is the position of an error in SQL text: the line and the column.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Problem(StreamgaugeError):
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """The problem that an error is, None for one that nobody expected."""
+    """The problem for an error; None for an unexpected error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, BadQuestion):
@@ -69,24 +69,24 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 async def respond(request: Request, error: Exception) -> Response:
-    """The response to an error of ours."""
+    """The response to one of our errors."""
     problem = problem_of(error)
     assert problem is not None
     return problem.response()
 
 
 async def respond_http(request: Request, error: Exception) -> Response:
-    """The response to an error of the framework: a path or a method that there isn't."""
+    """The response to an error of the framework: an unknown path or method."""
     assert isinstance(error, HTTPException)
     details = {
         404: f"there is nothing at {request.url.path}; /tables lists the tables, /docs the questions",
-        405: f"{request.method} is not for {request.url.path}; /docs says what is",
+        405: f"{request.url.path} does not accept {request.method}; /docs lists what it accepts",
     }
     return Problem(error.status_code, error.detail, details.get(error.status_code, error.detail)).response()
 
 
 async def respond_gone(request: Request, error: Exception) -> Response:
-    """The response to a client that left before its request was whole: nobody reads it."""
+    """The response to a client that left before its request was complete: nobody reads it."""
     return Response(status_code=400)
 
 
@@ -95,4 +95,4 @@ HANDLERS: dict[Any, Any] = {
     HTTPException: respond_http,
     ClientDisconnect: respond_gone,
 }
-"""For Starlette: what answers which exception."""
+"""Exception handlers for Starlette."""

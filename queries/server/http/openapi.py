@@ -1,4 +1,4 @@
-"""The questions, as an OpenAPI document, and a page that shows it, without a network."""
+"""The questions as an OpenAPI document, and a page that shows it without network access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _WITHOUT_BUNDLE = f"""<!doctype html>
 <head><meta charset="utf-8"><title>streamgauge</title></head>
 <body>
 <p>The questions that this server answers are in <a href="/openapi.json">/openapi.json</a>.
-To see them here, run <code>pip install 'streamgauge[{EXTRAS[_BUNDLE]}]'</code> and start it again.</p>
+To see them here, install streamgauge with its extra <code>{EXTRAS[_BUNDLE]}</code>
+and restart the server.</p>
 </body>
 </html>
 """
@@ -48,7 +49,7 @@ _ONLY_OURS = {
 
 
 def page() -> Response:
-    """The page that shows the document; without Swagger UI it says where the document is."""
+    """The page that shows the document; without Swagger UI it only links to the document."""
     shown = _PAGE if find_spec(_BUNDLE) is not None else _WITHOUT_BUNDLE
     return HTMLResponse(shown, headers=_ONLY_OURS)
 
@@ -59,7 +60,7 @@ def starter() -> Response:
 
 
 def assets(path: str) -> list[Mount]:
-    """Swagger UI's files, from their package; none where it isn't installed."""
+    """Swagger UI's files, from their package; empty if it isn't installed."""
     if find_spec(_BUNDLE) is None:
         return []
     from swagger_ui_bundle import swagger_ui_path
@@ -77,8 +78,8 @@ def document() -> dict[str, Any]:
     paths: dict[str, Any] = {
         "/health": {"get": _plain("Whether the server is alive.")},
         "/ready": {"get": _plain("Whether every table can answer.")},
-        "/tables": {"get": _plain("The tables: what they are of, and how far they are.")},
-        "/tables/{table}": {"get": _plain("One table: what it is of, and how far it is.", [_TABLE])},
+        "/tables": {"get": _plain("The tables: their contents and progress.")},
+        "/tables/{table}": {"get": _plain("One table: its contents and progress.", [_TABLE])},
         "/tables/{table}/live": {"get": _live()},
     }
     paths["/sql"] = {
@@ -106,7 +107,7 @@ def document() -> dict[str, Any]:
             "title": "streamgauge",
             "version": VERSION,
             "description": "Tables of sketches, queried over any span and any sub-group of keys. Each number "
-            "comes with its bounds; each answer says what it stands on.",
+            "has bounds, and each answer describes its basis.",
         },
         "paths": paths,
         "components": {
@@ -135,7 +136,7 @@ def _body(parameters: dict[str, Parameter]) -> dict[str, Any]:
     properties = {name: {**_schema(one), "description": one.help} for name, one in parameters.items()}
     properties["key"] = {
         "type": "object",
-        "description": 'The values of keys that are wanted, such as {"lang": ["en", null]}.',
+        "description": 'The requested values of keys, such as {"lang": ["en", null]}.',
         "additionalProperties": {"type": "array", "items": {}},
     }
     return {"content": {JSON: {"schema": {"type": "object", "properties": properties}}}}
@@ -162,11 +163,11 @@ def _live() -> dict[str, Any]:
     kind = {
         "name": "question",
         "in": "query",
-        "description": "The kind of question; its parameters are accepted, too.",
+        "description": "The kind of question; its parameters are accepted as well.",
         "schema": {"type": "string", "enum": list(KINDS), "default": "rows"},
     }
     return {
-        "summary": "Live answers as server-sent events: at once, and after each change.",
+        "summary": "Live answers as server-sent events: immediately, and after each change.",
         "parameters": [_TABLE, kind, every],
         "responses": {"200": {"description": "Events.", "content": {"text/event-stream": {}}}, **_FAILED},
     }
@@ -181,7 +182,7 @@ _TABLE = {"name": "table", "in": "path", "required": True, "schema": {"type": "s
 _KEYS = {
     "name": "key",
     "in": "query",
-    "description": "Take the groups with these values of keys: key.lang=en, once or more often for each key.",
+    "description": "Select the groups with these values of keys: key.lang=en, repeatable for each key.",
     "schema": {"type": "object", "additionalProperties": {"type": "string"}},
     "style": "form",
     "explode": True,
@@ -209,19 +210,19 @@ _ANSWER = {
         "from": {**_TIME, "description": "The start of the first window that was merged."},
         "to": {**_TIME, "description": "The end of the last window that was merged."},
         "windows": {"type": "integer", "description": "How many windows were merged."},
-        "open": {"type": "boolean", "description": "Whether some of them still fill."},
-        "final": {"type": "boolean", "description": "Whether nothing of what was requested can change."},
+        "open": {"type": "boolean", "description": "Whether some of them are still open."},
+        "final": {"type": "boolean", "description": "Whether the answer can no longer change."},
         "watermark": {**_TIME, "description": "Windows that end by then are final."},
         "stale": {
             "type": "object",
             "nullable": True,
             "description": "Since when and why the table isn't followed, if it isn't.",
         },
-        "lag": {"type": "integer", "nullable": True, "description": "Messages of the log still to be read."},
+        "lag": {"type": "integer", "nullable": True, "description": "Unread messages of the log."},
         "missing": {
             "type": "array",
             "items": {"type": "object"},
-            "description": "Spans of what was requested that the server has no windows of, and why.",
+            "description": "Requested spans for which the server has no windows, and why.",
         },
         "rows": {"type": "array", "items": {"type": "object"}},
     },

@@ -1,7 +1,7 @@
-"""The language, on sqlglot's own extension points: a tokenizer, a parser, and statements of our own.
+"""The SQL dialect, on sqlglot's own extension points: a tokenizer, a parser, and statements of our own.
 
-sqlglot makes the trees of queries and of scalar expressions (`query_parser`); the statements around them are
-our own (`statement_parser`, `statements`). A script is taken apart into statements here.
+sqlglot builds the trees of queries and of scalar expressions (`query_parser`); the statements around them are
+our own (`statement_parser`, `statements`). A script is split into statements here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_SQLGLOT = ("Invalid expression", "Required keyword", "Expect", "Found multip
 
 
 class SqlTokenizer(Tokenizer):
-    """Names in double quotes or backticks keep their case; no statement is swallowed as a whole."""
+    """Names in double quotes or backticks keep their case; no statement is read as a single token."""
 
     IDENTIFIERS: ClassVar = ['"', "`"]
     COMMANDS: ClassVar = set()
@@ -54,7 +54,7 @@ class StreamgaugeSql(Dialect):
 
 
 def statements_of(text: str) -> list[Statement]:
-    """The statements of a script, in order. Raises `SqlError` for the first that isn't one.
+    """The statements of a script, in order. Raises `SqlError` for the first invalid one.
 
     >>> [type(one.node).__name__ for one in statements_of("SHOW TOPICS; SELECT a FROM t EMIT CHANGES;")]
     ['Show', 'Query']
@@ -67,7 +67,7 @@ def statements_of(text: str) -> list[Statement]:
 
 
 def split(text: str) -> list[list[Token]]:
-    """The words of each statement. Raises `SqlError` for text that has no words, such as an open quote."""
+    """The tokens of each statement. Raises `SqlError` for text without tokens, such as an open quote."""
     dialect = StreamgaugeSql()
     try:
         tokens = dialect.tokenize(text)
@@ -81,6 +81,15 @@ def split(text: str) -> list[list[Token]]:
         ):
             token.token_type = TokenType.VAR
         # STRUCT(…) is a value, STRUCT<…> a type; SESSION(…) makes windows, as in Flink.
+        glued = token.token_type == TokenType.NUMBER and following.start == token.end + 1
+        if glued and following.token_type == TokenType.VAR:  # which would be read as an alias
+            raise SqlError(
+                "a number must be written in decimal digits, such as 1000 or 1.5e3, without letters and "
+                "underscores",
+                token.start,
+                following.end + 1,
+                text,
+            )
         values = token.token_type in (TokenType.STRUCT, TokenType.SESSION)
         if values and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR
@@ -100,7 +109,7 @@ def split(text: str) -> list[list[Token]]:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name stands for itself in a statement; others must be in double quotes.
+    """Whether a name needs no quotes in a statement; others must be in double quotes.
 
     >>> is_plain_name("userid"), is_plain_name("select"), is_plain_name("user id")
     (True, False, False)
@@ -116,7 +125,7 @@ def parsed(
     tokens: list[Token],
     variables: Mapping[str, str] | None = None,
 ) -> Statement:
-    """The statement of some words of a text, with ``${name}`` of `variables`. Raises `SqlError`."""
+    """The statement of some tokens, with ``${name}`` replaced by `variables`. Raises `SqlError`."""
     start, end = tokens[0].start, tokens[-1].end + 1
     try:
         tokens = with_variables(tokens, variables or {}, StreamgaugeSql().tokenize)
@@ -136,7 +145,7 @@ def parsed(
                 message = f"{token.text} can't stand here"
         raise SqlError(message, token.start, token.end + 1, text) from None
     except (AttributeError, TypeError, LookupError):
-        # sqlglot takes some statements of others' for granted where ours stand.
+        # sqlglot implicitly accepts some statements of other dialects where ours are expected.
         raise SqlError("the statement is not understood from here on", start, end, text) from None
     except RecursionError:
         raise SqlError("the expression is nested too deeply; take it apart", start, end, text) from None
@@ -144,7 +153,7 @@ def parsed(
 
 
 def _untokenized(text: str, error: TokenError) -> SqlError:
-    """Of text that ends within quotes or a comment: where those begin."""
+    """The error for text that ends within quotes or a comment, at their beginning."""
     at, quote = 0, ""
     while at < len(text):
         sign = text[at]

@@ -1,8 +1,8 @@
-"""Which parts of a parsed statement the planner reads: whatever else the parser sets is refused.
+"""The parts of a parsed statement that the planner reads: anything else that the parser sets is refused.
 
-The parser's trees have more parts than anyone plans, and its next release may have more still. A part that
-nobody reads would be left out of the answer without a word, so each tree is compared with `_GRAMMAR`: by the
-place where a node stands, the classes that may stand there, and the arguments that are read of each.
+The parser's trees have more parts than the planner supports, and its next release may add more. A part that
+is not read would silently be missing from the answer, so each tree is checked against `_GRAMMAR`: for the
+place of a node, the classes allowed there, and the arguments that are read from each.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..errors import error_at
 from .nodes import Emit, Length, WindowClause, WindowedTable
 
 _READ = ""
-"""The rule of an argument that is a plain value, or whose parts the planner reads one by one."""
+"""The rule for an argument that is a plain value, or whose parts the planner reads one by one."""
 
 _Arguments = Mapping[str, Any]
-"""The arguments of a class, each with the place that its nodes stand in, or with its possible values."""
+"""The arguments of a class, each with the place of its nodes, or with its possible values."""
 
 _SIDES = {"this": "scalar", "expression": "scalar"}
 _SCALARS: Mapping[type, _Arguments] = {
@@ -56,7 +56,7 @@ _SCALARS: Mapping[type, _Arguments] = {
     exp.Anonymous: {"this": _READ, "expressions": "argument"},
     exp.Filter: {"this": "scalar", "expression": "where"},
 }
-"""The classes that `Expressions` makes scalars of, those of aggregates and of lengths of time."""
+"""The classes that `Expressions` converts to scalars, and those of aggregates and of time intervals."""
 
 _TABLE = {"this": "name", "alias": "table alias", "windowed": "window of a table", "within": "length"}
 _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
@@ -86,7 +86,7 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
         **_SCALARS,
         exp.Star: {},
         exp.Kwarg: {"this": "word", "expression": "scalar"},
-        exp.PropertyEQ: {"this": "word", "expression": "scalar"},
+        exp.PropertyEQ: {"this": "word or key", "expression": "scalar"},
         exp.Alias: {"this": "scalar", "alias": "name"},
     },
     "case": {exp.If: {"this": "scalar", "true": "scalar"}},
@@ -99,10 +99,17 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
         exp.Identifier: {"this": _READ, "quoted": _READ},
         exp.Column: {"this": "name"},
     },
+    "word or key": {
+        exp.Var: {"this": _READ},
+        exp.Identifier: {"this": _READ, "quoted": _READ},
+        exp.Column: {"this": "name"},
+        exp.Literal: _SCALARS[exp.Literal],
+    },
     "type": {exp.DataType: {"this": _READ, "expressions": "part of a type", "nested": _READ}},
     "part of a type": {
         exp.DataType: {"this": _READ, "expressions": "part of a type", "nested": _READ},
         exp.ColumnDef: {"this": "name", "kind": "type"},
+        exp.DataTypeParam: {"this": "constant"},
     },
     "from": {exp.From: {"this": "table"}},
     "table": {exp.Table: _TABLE},
@@ -115,7 +122,11 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
             "kind": ("INNER", "OUTER", "CROSS", "SEMI", "ANTI"),
         }
     },
-    "joined": {exp.Table: _TABLE, exp.Unnest: {"expressions": "scalar", "alias": "alias of UNNEST"}},
+    "moment": {exp.Version: {"this": ("TIMESTAMP",), "kind": ("AS OF",), "expression": "scalar"}},
+    "joined": {
+        exp.Table: {**_TABLE, "version": "moment"},
+        exp.Unnest: {"expressions": "scalar", "alias": "alias of UNNEST"},
+    },
     "alias of UNNEST": {exp.TableAlias: {"this": "name", "columns": "name"}},
     "where": {exp.Where: {"this": "scalar"}},
     "having": {exp.Having: {"this": "scalar"}},
@@ -137,11 +148,11 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
     "length": {Length: {"this": _READ}},
     "length of windows": {Length: {"this": _READ, "months": _READ}},
 }
-"""The trees that are planned: by the place where a node stands, its classes and what is read of each."""
+"""The trees that can be planned: by the place of a node, its classes and the arguments read from each."""
 
 _HISTORY = (
-    "a table is joined as it is when the row is read, not as it was at another time: leave out {what}, and "
-    "join with JOIN … ON alone"
+    "{what} is not supported here: the versions of a table are joined to a stream's rows, JOIN table FOR "
+    "SYSTEM_TIME AS OF stream.time ON …"
 )
 _INSTEAD: Mapping[tuple[type, str], str] = {
     (exp.Select, "distinct"): "SELECT DISTINCT would keep every row; GROUP BY the columns with a window",
@@ -171,6 +182,9 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     **dict.fromkeys(
         ((exp.Table, "db"), (exp.Table, "catalog")),
         "a stream or table has one name, without a catalog or schema; leave out what stands before it",
+    ),
+    **dict.fromkeys(
+        ((exp.Version, "this"), (exp.Version, "kind")), "write FOR SYSTEM_TIME AS OF and the row's time"
     ),
     (exp.Table, "version"): _HISTORY.format(what="FOR … AS OF"),
     (exp.Table, "when"): _HISTORY.format(what="AT or BEFORE"),
@@ -209,9 +223,9 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
 
 
 def check_grammar(node: Any, place: str = "query") -> None:
-    """Raise `SqlError` for the first part of a tree that nobody reads.
+    """Raise `SqlError` for the first part of a tree that is not read.
 
-    `place` is what the tree is: a ``query``, a ``scalar`` or a ``type``.
+    `place` is the kind of tree: a ``query``, a ``scalar`` or a ``type``.
     """
     for name, rule in check_arguments(node, place):
         if rule and not isinstance(rule, tuple):
@@ -223,7 +237,7 @@ def check_grammar(node: Any, place: str = "query") -> None:
 
 
 def check_arguments(node: Any, place: str = "query") -> list[tuple[str, Any]]:
-    """The set arguments of a node, each with its rule. Raises `SqlError` for one that nobody reads."""
+    """The set arguments of a node, each with its rule. Raises `SqlError` for an argument that is not read."""
     rules = _GRAMMAR[place].get(type(node))
     if rules is None:
         raise error_at(node, f"{in_words(node)} is not supported here")
@@ -240,7 +254,7 @@ def check_arguments(node: Any, place: str = "query") -> list[tuple[str, Any]]:
 
 
 def in_words(node: Any) -> str:
-    """What a node is called in SQL.
+    """A node's name in SQL.
 
     >>> in_words(exp.AtTimeZone()), in_words(exp.Select())
     ('AT TIME ZONE', 'SELECT')
@@ -264,6 +278,7 @@ _NAMES: Mapping[type, str] = {
     exp.Any: "ANY",
     exp.Order: "ORDER BY",
     exp.StrToTime: "CAST … FORMAT",
+    exp.JSONPath: "-> before a text in quotes (write m['key'] of a MAP, s->field of a STRUCT)",
     exp.Aliases: "AS (a, b)",
     exp.Var: "a bare word",
     exp.DataTypeParam: "the length or precision of a type",
@@ -273,7 +288,7 @@ _NAMES: Mapping[type, str] = {
 
 
 def _refused(node: Any, name: str, value: Any) -> Any:
-    """The error of an argument that nobody reads, where it stands."""
+    """The error for an argument that is not read, at its position."""
     at = next(iter(_nodes(value)), node)
     if isinstance(node, exp.Join):
         at = node.this

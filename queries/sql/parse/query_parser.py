@@ -1,7 +1,7 @@
-"""The parser of queries: sqlglot's own, with the window clauses of four systems, EMIT, and WITHIN of joins.
+"""The parser of queries: sqlglot's own, with the window clauses of four systems, EMIT, and WITHIN in joins.
 
-No function is known to it: each comes out by its name and its arguments, and `scalar_functions` and
-`aggregates` say what it means.
+It knows no functions: each is returned by its name and its arguments, and `scalar_functions` and `aggregates`
+define their meaning.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from .nodes import MONTHS, UNITS, Emit, Length, WindowClause, WindowedTable, at
 from .statements import Word
 
 _NO_ALIASES = ("FINAL", "GLOBAL", "PARTITION", "CHANGES", "SAMPLE", "DELTA", "STREAM")
-"""Words that mean something behind a table elsewhere, and would be taken for its alias."""
-_TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+"""Words that have a meaning after a table in other systems, and would be read as its alias."""
+_LENGTHS = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "CUMULATE": ("STEP", "SIZE"), "SESSION": ("GAP",)}
+"""The table functions of windows, with their lengths by Flink's names."""
 _ONLY_ALL = (
-    "{}: of a stream there is UNION ALL alone, since the others would keep every row; for rows without those "
-    "of another stream write LEFT ANTI JOIN"
+    "{}: streams support only UNION ALL, because the others would have to store every row; to exclude the "
+    "rows of another stream, write LEFT ANTI JOIN"
 )
 
 
@@ -40,19 +41,19 @@ class QueryParser(Parser):
         TokenType.WINDOW: lambda self: ("window_clause", self._window_clause()),
         TokenType.PARTITION_BY: lambda self: ("partition_by", self._partition_clause()),
     }
-    # An arrow takes a field of a struct, in the arguments of functions too.
+    # An arrow accesses a field of a struct, also in arguments of functions.
     LAMBDAS: ClassVar = {TokenType.FARROW: Parser.LAMBDAS[TokenType.FARROW]}
     SUPPORTS_IMPLICIT_UNNEST = False
 
     def raise_error(self, message: str, token: Any = None) -> NoReturn:
-        """Raise a `ParseError` that knows where its word begins."""
+        """Raise a `ParseError` with the beginning of its word."""
         token = token or self._curr or self._prev
         error = ParseError(message)
         error.token = token  # type: ignore[attr-defined]
         raise error
 
     def _parse_csv(self, parse_method: Any, sep: Any = TokenType.COMMA) -> list[Any]:
-        """As sqlglot's, which takes two commas for one."""
+        """Like sqlglot's, which accepts two commas as one."""
         items: list[Any] = []
         while True:
             item = parse_method()
@@ -65,20 +66,41 @@ class QueryParser(Parser):
             if item is None:
                 self.raise_error("something must stand before the comma", self._prev)
 
+    def _parse_bracket(self, this: Any = None) -> Any:
+        """Like sqlglot's, and reads Flink's ``MAP['key', value, …]`` as ``MAP('key' := value, …)``."""
+        made: Any = super()._parse_bracket(this)
+        # Brackets that follow were included in it.
+        inner = made
+        while isinstance(inner, exp.Bracket) and isinstance(inner.this, exp.Bracket):
+            inner = inner.this
+        if not isinstance(inner, exp.Bracket) or len(given := inner.expressions) < 2:
+            return made
+        column = inner.this
+        word = column.this if isinstance(column, exp.Column) and not column.table else None
+        if word is None or word.args.get("quoted") or word.name.upper() != "MAP" or len(given) % 2:
+            self.raise_error("[…] takes one place of an ARRAY, or one key of a MAP", self._prev)
+        members = [exp.PropertyEQ(this=a, expression=b) for a, b in zip(given[::2], given[1::2])]
+        call = exp.Anonymous(this="MAP", expressions=members)
+        call.meta.update(word.meta)
+        if inner is made:
+            return call
+        inner.replace(call)
+        return made
+
     def word(self) -> str:
-        """The next word, in capitals."""
+        """The next word, in upper case."""
         return self._curr.text.upper() if self._curr else ""
 
     def is_next(self, *words: str) -> bool:
-        """Whether these words come next, none of them quoted."""
+        """Whether these words come next, unquoted."""
         return bool(self._match_text_seq(*words, advance=False))
 
     def take(self, *words: str) -> bool:
-        """Go past these words, if they come next."""
+        """Consume these words, if they come next."""
         return bool(self._match_text_seq(*words))
 
     def need(self, *words: str) -> None:
-        """Go past these words. Raises `ParseError` if others come."""
+        """Consume these words. Raises `ParseError` if others come."""
         if not self.take(*words):
             self.raise_error(f"{' '.join(words)} must stand here, got {self.here()}")
 
@@ -87,7 +109,7 @@ class QueryParser(Parser):
         return self._curr.text if self._curr else "the end of the statement"
 
     def name_of(self, what: str) -> Word:
-        """A name; `what` says of what, for a message."""
+        """A name; `what` describes its meaning for a message."""
         token = self._curr
         named: Any = self._parse_id_var(any_token=False)
         if named is None or token is None:
@@ -95,7 +117,7 @@ class QueryParser(Parser):
         return Word(named.name, token.start, token.end + 1)
 
     def text_of(self, what: str) -> Word:
-        """A text in single quotes."""
+        """A string in single quotes."""
         token = self._curr
         if not self._match(TokenType.STRING):
             self.raise_error(f"{what} must stand here, in single quotes, got {self.here()}")
@@ -111,7 +133,7 @@ class QueryParser(Parser):
         return int(token.text)
 
     def length(self, of_windows: bool = False, offset: bool = False, least: int = 1) -> Length:
-        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``, of `least` units at least.
+        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``, of at least `least` units.
 
         Lengths `of_windows` may be months; an `offset` may be 0 or, in quotes, negative.
         """
@@ -254,10 +276,12 @@ class QueryParser(Parser):
         if wrapped:
             self.take("TABLE", "(")
         name, token = self.word(), self._curr
-        if name not in _TABLE_FUNCTIONS or not self._next or self._next.token_type != TokenType.L_PAREN:
+        if name not in _LENGTHS or not self._next or self._next.token_type != TokenType.L_PAREN:
             self._retreat(index)
             return None
         self._advance(2)
+        if self._next is not None and self._next.token_type == TokenType.FARROW:
+            return self._named_window(name, token, wrapped)
         table_word = self.take("TABLE")
         table: Any = self._parse_table_parts()
         partition = None
@@ -291,12 +315,57 @@ class QueryParser(Parser):
         table.set("windowed", window)
         return table
 
+    def _named_window(self, name: str, token: Any, wrapped: bool) -> Any:
+        """``DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), SIZE => …``, in any order, up to the end."""
+        lengths = (*_LENGTHS[name], *(("OFFSET",) if name != "SESSION" else ()))
+        known = ("DATA", "TIMECOL", *lengths)
+        given: dict[str, Any] = {}
+        partition: Any = None
+        zone: Any = None
+        while True:
+            word = self.word()
+            if not self._next or self._next.token_type != TokenType.FARROW:
+                self.raise_error(f"name every argument of {name}, or none: {', '.join(known)}")
+            if word not in known or word in given:
+                problem = "stands twice" if word in given else f"must be one of {', '.join(known)}"
+                self.raise_error(f"an argument of {name}, {word}, {problem}")
+            self._advance(2)
+            if word == "DATA":
+                self.take("TABLE")
+                given[word] = self._parse_table_parts()
+                if self._match(TokenType.PARTITION_BY):
+                    partition = self._partition()
+            elif word == "TIMECOL":
+                self.need("DESCRIPTOR")
+                self.need("(")
+                given[word] = self._parse_column()
+                zone = self._zone_of_windows()
+                self.need(")")
+            else:
+                given[word] = self.length(name != "SESSION", word == "OFFSET")
+            if not self._match(TokenType.COMMA):
+                break
+        self.need(")")
+        if wrapped:
+            self.need(")")
+        if missing := [word for word in known if word not in given and word != "OFFSET"]:
+            self.raise_error(f"{name} must have {missing[0]} => …", token)
+        window = WindowedTable(
+            this=name,
+            time=given["TIMECOL"],
+            lengths=[given[word] for word in lengths if word in given],
+            partition=partition,
+            zone=zone,
+        )
+        given["DATA"].set("windowed", at(window, token))
+        return given["DATA"]
+
     def _zone_of_windows(self) -> str | None:
-        """``AT TIME ZONE 'Europe/Helsinki'`` behind the time column; None without it."""
+        """``AT TIME ZONE 'Europe/Helsinki'`` after the time column; None without it."""
         return self.text_of("the name of a time zone").value if self.take("AT", "TIME", "ZONE") else None
 
     def _partition(self) -> list[Any]:
-        """The columns of PARTITION BY, of which several may be in brackets."""
+        """The columns of PARTITION BY; several may be in brackets."""
         if self._match(TokenType.L_PAREN):
             columns = self._parse_csv(self._parse_column)
             self.need(")")
@@ -308,7 +377,10 @@ class QueryParser(Parser):
         return columns
 
     def _is_column_after_comma(self) -> bool:
-        return self._next is not None and self._next.text.upper() != "DESCRIPTOR"
+        if self._next is None or self._next.text.upper() == "DESCRIPTOR":
+            return False
+        after = self._tokens[self._index + 2 : self._index + 3]
+        return not after or after[0].token_type != TokenType.FARROW
 
     def _named_queries(self) -> list[exp.CTE]:
         """``WITH name AS (SELECT …), …``."""
@@ -324,24 +396,32 @@ class QueryParser(Parser):
                 self.raise_error("name the columns in the SELECT: expression AS name")
             self.need("AS")
             self.need("(")
-            select = self.query()
+            select = self.rows_query()
             self.need(")")
             named.append(exp.CTE(this=select, alias=exp.TableAlias(this=name)))
             if not self._match(TokenType.COMMA):
                 return named
 
+    def rows_query(self) -> exp.Select:
+        """A named query: a SELECT, whose ``union`` has those that UNION ALL appends."""
+        first, *others = self.queries()
+        if others:
+            first.set("union", others)
+        return first
+
     def query(self) -> exp.Select:
-        """A SELECT, with the queries that WITH names before it."""
+        """A SELECT, with the WITH queries before it."""
         token = self._curr
         first, *others = self.queries()
         if others:
             self.raise_error(
-                "UNION ALL must stand in a SELECT by itself, a CREATE STREAM … AS or an INSERT INTO", token
+                "UNION ALL must stand by itself, or in CREATE STREAM … AS, INSERT INTO or CREATE VIEW",
+                token,
             )
         return first
 
     def queries(self) -> list[exp.Select]:
-        """A SELECT, or those of a UNION ALL, each with the queries that WITH names before the first."""
+        """A SELECT, or those of a UNION ALL, each with the WITH queries before the first."""
         token = self._curr
         if self.is_next("WITH"):
             named = self._named_queries()
@@ -357,10 +437,10 @@ class QueryParser(Parser):
             return list(self._united(parsed, token))
         if not isinstance(parsed, exp.Select):
             self.raise_error(f"a SELECT must stand here, got {token.text if token else self.here()}", token)
-        return [at(parsed, token)]  # where there is nothing else to point at
+        return [at(parsed, token)]  # there is no other position to report
 
     def _united(self, node: Any, token: Any) -> Iterator[exp.Select]:
-        """The queries of a UNION ALL, in their order."""
+        """The queries of a UNION ALL, in order."""
         if isinstance(node, exp.Select):
             yield at(node, token)
             return

@@ -1,4 +1,4 @@
-"""The statements around queries, as they are written; queries in them are `query_parser`'s."""
+"""The parser of statements around queries; the queries in them are parsed by `query_parser`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .statements import (
 
 SHOWN = ("TOPICS", "STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "VARIABLES")
 _LATER = {
-    "PAUSE": "PAUSE: end the process; a run with --group goes on where it ended",
+    "PAUSE": "PAUSE: end the process; a run with --group resumes where it ended",
     "RESUME": "RESUME: start the same file again with the same --group",
 }
 _STATEMENTS = (
@@ -56,7 +56,7 @@ _STATEMENTS = (
 
 
 def parse_statement(parser: QueryParser) -> Any:
-    """The statement that comes next; None at the end. Raises `ParseError`."""
+    """The next statement; None at the end. Raises `ParseError`."""
     if not parser._curr:
         return None
     word, token = parser.word(), parser._curr
@@ -163,7 +163,7 @@ def _create(parser: QueryParser) -> Node:
     if parser.take("VIEW"):
         name = parser.name_of("the view")
         parser.need("AS")
-        return CreateView(name, parser.query(), replace)
+        return CreateView(name, parser.rows_query(), replace)
     kind = _kind(parser, "CREATE")
     there = parser.take("IF", "NOT", "EXISTS")
     name = parser.name_of(f"the {kind}")
@@ -173,7 +173,7 @@ def _create(parser: QueryParser) -> Node:
     options = _options(parser) if parser.is_next("WITH") else {}
     if parser.take("AS"):
         if columns:
-            parser.raise_error("columns of a CREATE … AS SELECT are those of the SELECT; leave them out")
+            parser.raise_error("CREATE … AS SELECT gets its columns from the SELECT; leave them out")
         first, *others = parser.queries()
         return CreateAs(kind, name, options, first, replace, there, tuple(others))
     if not options:
@@ -208,8 +208,11 @@ def _run_script(parser: QueryParser) -> Node:
 def _columns(parser: QueryParser) -> list[DeclaredColumn]:
     columns = []
     while True:
+        _no_constraint(parser)
         name = parser.name_of("a column")
         token = parser._curr
+        if parser.is_next("AS"):
+            parser.raise_error(f"{name} AS: write the expression in the SELECT, or in a CREATE VIEW")
         kind: Any = parser._parse_types(check_func=False, allow_identifiers=False)
         if not isinstance(kind, exp.DataType):
             parser.raise_error(f"the type of {name} must stand here, got {parser.here()}")
@@ -220,6 +223,10 @@ def _columns(parser: QueryParser) -> list[DeclaredColumn]:
             role = "key"
         elif parser.is_next("HEADERS") or parser.is_next("HEADER"):
             parser.raise_error("HEADERS: write the stream in Python, with message={'name': 'header:NAME'}")
+        elif parser.is_next("METADATA"):
+            parser.raise_error(
+                "METADATA: leave the column out; every stream has ROWTIME, ROWPARTITION, ROWOFFSET"
+            )
         elif parser.take("NOT", "NULL"):
             parser.raise_error("NOT NULL: filter the rows, WHERE … IS NOT NULL", token)
         columns.append(DeclaredColumn(name, kind, role))
@@ -227,6 +234,18 @@ def _columns(parser: QueryParser) -> list[DeclaredColumn]:
             break
     parser.need(")")
     return columns
+
+
+def _no_constraint(parser: QueryParser) -> None:
+    """Raise for constraints that Flink and RisingWave allow among the columns."""
+    if parser.is_next("WATERMARK", "FOR"):
+        parser.raise_error(
+            "WATERMARK: name the column of the event time, WITH (TIMESTAMP='…'), and how long a window waits "
+            "for late rows, WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 5 SECONDS)"
+        )
+    primary = parser._curr is not None and parser._curr.token_type == TokenType.PRIMARY_KEY
+    if primary or parser.is_next("PRIMARY", "KEY"):
+        parser.raise_error("PRIMARY KEY must stand behind the type of its column: id BIGINT PRIMARY KEY")
 
 
 def _options(parser: QueryParser) -> dict[str, Word]:
@@ -267,7 +286,7 @@ def _insert(parser: QueryParser) -> Node:
     if parser.is_next("VALUES"):
         return InsertValues(name, columns, _rows(parser))
     if columns:
-        parser.raise_error("columns of an INSERT INTO … SELECT are those of the SELECT; leave them out")
+        parser.raise_error("INSERT INTO … SELECT gets its columns from the SELECT; leave them out")
     first, *others = parser.queries()
     return InsertSelect(name, first, tuple(others))
 

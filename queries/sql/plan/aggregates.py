@@ -1,7 +1,7 @@
-"""Aggregates by the names that people type in other systems, and by those of the registry.
+"""Aggregates by their names in other systems, and by those of the registry.
 
-An aggregate in a query is a sketch to keep, a definition's `Aggregate`, and what is read off it: a number
-with its bounds, at a rank, or a list.
+An aggregate in a query consists of a sketch to store (a definition's `Aggregate`) and the value to read from
+it: a number with its bounds, at a rank, or a list.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RANKED = (
     *("quantiles", "kll_quantiles", "tail_quantiles", "tdigest_quantiles"),
     *("classic_quantiles", "decayed_quantiles"),
 )
-"""Families that are asked at ranks."""
+"""Families that are queried at ranks."""
 
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate of a query: what is kept, and at which ranks it is read; `several` gives a list of them.
+    """An aggregate of a query: what is stored, and the ranks at which it is read; a list if `several`.
 
-    `of` is the tree of its column, None for COUNT(*); `root` says that the square root is wanted.
+    `of` is the tree of its column, None for COUNT(*); `root` means that the square root is returned.
     """
 
     node: Any
@@ -65,7 +65,7 @@ def _counted(node: Any, given: list[Any]) -> AggregateCall:
 
 
 def _distinct(node: Any, given: list[Any]) -> AggregateCall:
-    """Its second argument is lg_k, or the relative standard deviation that Spark takes."""
+    """Its second argument is lg_k, or Spark's relative standard deviation."""
     _count(node, given, 1, 2)
     options: tuple[tuple[str, Any], ...] = ()
     if len(given) == 2:
@@ -86,7 +86,7 @@ def _set(node: Any, given: list[Any]) -> AggregateCall:
 
 def _percentile(name: str, size: str) -> Callable[[Any, list[Any]], AggregateCall]:
     def made(node: Any, given: list[Any]) -> AggregateCall:
-        # Trino's APPROX_PERCENTILE(column, weight, rank): a rank is a constant, so nothing else can be meant.
+        # Trino's APPROX_PERCENTILE(column, weight, rank): a rank is a constant, so this is unambiguous.
         weighted = len(given) > 2 and not isinstance(given[1], exp.Literal | exp.Neg | exp.Array)
         inputs: tuple[tuple[str, Any], ...] = (("weight", given[1]),) if weighted else ()
         given = [given[0], *given[2:]] if weighted else given
@@ -155,7 +155,7 @@ NAMES: dict[str, Callable[[Any, list[Any]], AggregateCall]] = {
     "THETA_SKETCH_AGG": _set,
     "COUNT_MIN_SKETCH": _with_parameters("frequency", "eps", "confidence", "seed"),
 }
-"""Aggregates by the names of other systems; all names of the registry come besides."""
+"""Aggregates by their names in other systems; all names of the registry are valid as well."""
 
 REFUSED = {
     **dict.fromkeys(
@@ -173,11 +173,11 @@ REFUSED = {
     "HISTOGRAM": "grows without bound; write APPROX_TOP_K(column, 100)",
     "MEDIAN": "is not kept exactly; write PERCENTILE_APPROX(column, 0.5)",
 }
-"""What is said of aggregates that are not kept, by upper-case names."""
+"""Messages about aggregates that can't be stored, by upper-case names."""
 
 
 def aggregate_call(node: Any) -> AggregateCall | None:
-    """The aggregate that a call is; None for what isn't one. Raises `SqlError` for one that is refused."""
+    """The aggregate of a call; None for any other call. Raises `SqlError` for a refused aggregate."""
     if not isinstance(node, exp.Anonymous):
         return None
     name, given = node.name.upper(), node.expressions
@@ -224,6 +224,8 @@ def _of_registry(node: Any, name: str, given: list[Any]) -> AggregateCall:
     several = False
     for place, one in enumerate(given):
         if isinstance(one, exp.Kwarg | exp.PropertyEQ):
+            if isinstance(one.this, exp.Literal):
+                raise error_at(one.this, f"a parameter of {name.upper()} is named without quotes")
             option, value = one.this.name.lower(), one.expression
             if option == "ranks" and name in RANKED:
                 ranks, several = _ranks(value)
@@ -249,7 +251,7 @@ def _of_registry(node: Any, name: str, given: list[Any]) -> AggregateCall:
 
 
 def constant(node: Any, what: str) -> Any:
-    """A constant's value. Raises `SqlError` for what isn't one."""
+    """A constant's value. Raises `SqlError` for anything else."""
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return -constant(node.this, what)
     if isinstance(node, exp.Boolean):

@@ -1,10 +1,11 @@
-"""The streams and tables that a script has named, and how each is read."""
+"""The streams and tables that a script has named, and how to read each."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -14,22 +15,24 @@ from ....operators.definition.tables import LookupTable
 from ....operators.files.inputs import inputs_of
 from ....operators.formats.avro.decoder import avro
 from ....operators.formats.json.decoder import json
+from ....operators.formats.json.fields import field
 from ....operators.formats.protobuf.decoder import protobuf
 from ....operators.formats.text.access_log import access_log
 from ....operators.formats.text.csv import csv
 from ....operators.formats.text.plain import raw
 from ....operators.formats.text.plain import text as text_decoder
 from ....operators.formats.text.syslog import syslog
+from ....operators.windows.durations import microseconds
 from ...client import Client
 from ..errors import SqlError, error_at, errors_at, nearest
 from ..parse.statements import CreateSource, DeclaredColumn, Options, Word
-from ..scalars.scalars import a_type, sql_type, type_source
+from ..scalars.scalars import Map, a_type, map_places, plain_type, sql_type, type_source
 from ..scalars.time_functions import java_format
 from ..scalars.types import column_type
 
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
-    *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
+    *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE", "VERSIONS"),
     *("REGISTRY", "SUBJECT", "MESSAGE", "PATH", "WRAP_SINGLE_VALUE", "PATTERN", "HEADER", "TIME_ZONE"),
 )
 _NOT_HERE = {
@@ -48,28 +51,39 @@ _NOT_HERE = {
     **dict.fromkeys(
         ("RETENTION_MS", "CLEANUP_POLICY"), "make the topic by Kafka's own tools first, and leave it out"
     ),
+    "CONNECTOR": "write KAFKA_TOPIC='…', VALUE_FORMAT='JSON' for a topic, PATH='…' for files",
+    "TOPIC": "write KAFKA_TOPIC='…'",
+    **dict.fromkeys(
+        ("PROPERTIES.BOOTSTRAP.SERVERS", "PROPERTIES.BOOTSTRAP.SERVER"),
+        "all statements read from the brokers of --bootstrap-servers; leave it out",
+    ),
+    **dict.fromkeys(
+        ("SCAN.STARTUP.MODE", "PROPERTIES.GROUP.ID"),
+        "write SET 'auto.offset.reset' = 'latest', or run the script with --group; leave it out",
+    ),
     "SOURCED_BY_CONNECTOR": "it changes nothing here; leave it out",
 }
-"""Options of ksqlDB that are not here, each with the reason or with what to write."""
+"""Options of ksqlDB that are not supported, each with the reason or with what to write."""
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
 _REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
-"""Formats whose columns a schema registry knows."""
+"""Formats whose columns are defined in a schema registry."""
 _LOGS: dict[str, Any] = {"SYSLOG": syslog, "ACCESS_LOG": access_log}
-"""Formats that have columns of their own."""
+"""Formats with columns of their own."""
 _FORMATS = ("JSON", "DELIMITED", *_REGISTERED, *_LOGS, "TEXT")
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A stream or a table by its name: its topic, its columns, how values are decoded, its event time.
+    """A stream or a table by name: its topic, its columns, the format of values, its event time.
 
     `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
-    folder, `group` the running group whose table it is, `server` the address of a query server that has it;
-    with both a group and a folder, the folder has the group's closed windows.
-    `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
-    `path` names files, a pattern or a folder in place of a topic; their columns are the files' own.
-    `lost_time` is what the event time is called in the query that writes a stream, if no column has it.
+    folder, `group` the running group that it belongs to, `server` the address of a query server that has it;
+    with both a group and a folder, the folder has the group's closed windows. `registered` is the decoder of
+    a format whose schema is in a registry, `registered_source` its Python. `path` names files, a pattern or a
+    folder in place of a topic; their columns are the files' own. `versions` is how long replaced versions of
+    a table's rows are held. `lost_time` is the name of the event time in the query that writes a stream, if
+    no column has it.
     """
 
     name: str
@@ -91,10 +105,11 @@ class Relation:
     registered_source: str = ""
     lost_time: str = ""
     path: str = ""
+    versions: str = "1d"
 
     @property
     def stored(self) -> str:
-        """Where a stored table is; empty for a topic."""
+        """The location of a stored table; empty for a topic."""
         return self.sketches or self.group or self.server
 
     @property
@@ -103,33 +118,49 @@ class Relation:
         return {name: kind for name, kind in self.columns.items() if name != self.key}
 
     def decoder(self) -> Any:
-        """What decodes the values."""
+        """The decoder of the values."""
         if self.registered is not None:
             return self.registered
-        return json(self.values) if self.format == "JSON" else csv(self.values, delimiter=self.delimiter)
+        if self.format == "JSON":
+            return json({name: _json_column(name, kind) for name, kind in self.values.items()})
+        return csv(self.values, delimiter=self.delimiter)
 
     def decoder_source(self) -> str:
-        """The Python of it."""
+        """The Python for the decoder."""
         if self.registered_source:
             return self.registered_source
-        types = ", ".join(f"{name!r}: {type_source(kind)}" for name, kind in self.values.items())
+        types = ", ".join(f"{name!r}: {_column_source(name, kind)}" for name, kind in self.values.items())
         if self.format == "JSON":
             return f"sg.json({{{types}}})"
         more = "" if self.delimiter == "," else f", delimiter={self.delimiter!r}"
         return f"sg.csv({{{types}}}{more})"
 
-    def lookup(self, bootstrap_servers: str, config: Mapping[str, Any] | None) -> LookupTable:
-        """The table that rows are joined with."""
-        return LookupTable.from_kafka(
+    def lookup(
+        self, bootstrap_servers: str, config: Mapping[str, Any] | None, versioned: bool = False
+    ) -> tuple[LookupTable, str]:
+        """The table for a join, and its Python up to the brokers."""
+        key = self.columns[self.key]
+        text = f"sg.LookupTable.from_kafka({self.topic!r}, value={self.decoder_source()}"
+        text += f", key={type_source(key)}" if key != pl.String() else ""
+        options: dict[str, Any] = {}
+        if versioned:
+            options["versions"] = self.versions
+            text += f", versions={self.versions!r}"
+            if self.time:
+                options["time"], time = self.event_time(self.time)
+                text += f", time={time}"
+        table = LookupTable.from_kafka(
             self.topic,
             value=self.decoder(),
-            key=self.columns[self.key],
+            key=key,
             bootstrap_servers=bootstrap_servers,
             config=config,
+            **options,
         )
+        return table, text
 
     def event_time(self, column: str) -> tuple[str | pl.Expr, str]:
-        """The event time in a column, as `Stream.from_kafka` takes it, and the Python of that."""
+        """The event time in a column, in the form for `Stream.from_kafka`, and the Python for it."""
         kind = self.columns[column]
         if self.time_format and column == self.time:
             chrono = java_format(self.time_format)
@@ -147,14 +178,14 @@ class Relation:
 
 @dataclass
 class Catalog:
-    """Relations by name; names don't mind their case unless quoted, as everywhere in SQL."""
+    """Relations by name; names are case-insensitive unless quoted, as everywhere in SQL."""
 
-    relations: dict[str, Relation] = field(default_factory=dict)
-    views: dict[str, exp.Select] = field(default_factory=dict)
+    relations: dict[str, Relation] = dataclasses.field(default_factory=dict)
+    views: dict[str, exp.Select] = dataclasses.field(default_factory=dict)
     """Queries of rows, by their names in lower case."""
 
     def add(self, relation: Relation, at: Word, replace: bool, if_not_exists: bool) -> None:
-        """Remember a relation. Raises `SqlError` for a name that is taken, unless it may be."""
+        """Add a relation. Raises `SqlError` for a name that is already used, unless that is allowed."""
         if relation.name.lower() in self.views:
             raise error_at(at, f"{relation.name} is a view already; DROP it first, or choose another name")
         known = self.relations.get(relation.name.lower())
@@ -169,7 +200,7 @@ class Catalog:
         self.relations[relation.name.lower()] = relation
 
     def add_view(self, name: Word, select: exp.Select, replace: bool) -> None:
-        """Remember a view. Raises `SqlError` for a name that is taken."""
+        """Add a view. Raises `SqlError` for a name that is already used."""
         lower = str(name).lower()
         if (known := self.relations.get(lower)) is not None:
             raise error_at(name, f"{known.name} is a {known.kind} already; choose another name")
@@ -178,7 +209,7 @@ class Catalog:
         self.views[lower] = select
 
     def get(self, name: str, at: Any) -> Relation:
-        """The relation of that name. Raises `SqlError` with the nearest."""
+        """The relation with this name. Raises `SqlError` with the nearest name."""
         if name.lower() in self.views:
             raise error_at(at, f"{name} is a view, which is read by FROM alone: SELECT … FROM {name}")
         if name.lower() not in self.relations:
@@ -188,7 +219,7 @@ class Catalog:
         return self.relations[name.lower()]
 
     def relation(self, table: Any) -> Relation:
-        """The relation that a table of a query names."""
+        """The relation that a table in a query refers to."""
         if isinstance(table, exp.Subquery):
             raise error_at(
                 table.this, "a query within a query: CREATE STREAM … AS SELECT first, and read that"
@@ -205,7 +236,7 @@ class Catalog:
 def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     """The relation that a CREATE declares. Raises `SqlError`.
 
-    `registry` is the address of the schema registry where the statement names none.
+    `registry` is the address of the default schema registry.
     """
     options = node.options
     check_options(options, _OPTIONS)
@@ -246,7 +277,19 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
                     one.name,
                     f"{form} has no BYTES: declare {one.name} as VARCHAR, the base64 text it holds",
                 )
+    for one in node.columns:
+        if form != "JSON" and map_places(columns[str(one.name)]):
+            raise error_at(
+                one.name,
+                f"a MAP is an object in JSON; {form} has none"
+                + (
+                    ""
+                    if form not in _REGISTERED
+                    else ": leave the columns out, and all are taken from the registry"
+                ),
+            )
     name, pattern = _declared_time(node, columns)
+    versions = _versions(node)
     relation = Relation(
         str(node.name),
         node.kind,
@@ -260,10 +303,31 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
         text=text,
         registered=decoder,
         registered_source=source,
+        versions=versions,
     )
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _json_column(name: str, kind: pl.DataType) -> Any:
+    """How a JSON column is read; MAPs are objects with arbitrary keys."""
+    places = map_places(kind)
+    if not places:
+        return kind
+    if places == ((),) and isinstance(kind, Map):
+        return field([name], plain_type(kind.value), entries=True)
+    return field([name], plain_type(kind), entries=places)
+
+
+def _column_source(name: str, kind: pl.DataType) -> str:
+    """The Python for a JSON column."""
+    places = map_places(kind)
+    if not places:
+        return type_source(kind)
+    if places == ((),) and isinstance(kind, Map):
+        return f"sg.field([{name!r}], {type_source(kind.value)}, entries=True)"
+    return f"sg.field([{name!r}], {type_source(kind)}, entries={[list(place) for place in places]!r})"
 
 
 def _holds_bytes(kind: Any) -> bool:
@@ -275,7 +339,7 @@ def _holds_bytes(kind: Any) -> bool:
 
 
 def _declared_time(node: CreateSource, columns: Mapping[str, pl.DataType]) -> tuple[str, str]:
-    """The event time's column and its format, each empty where the statement names none."""
+    """The event time's column and its format, each empty if the statement names none."""
     time, pattern = node.options.get("TIMESTAMP"), node.options.get("TIMESTAMP_FORMAT")
     name = "" if time is None else time_column(time, columns, str(node.name))
     if pattern is not None:
@@ -286,8 +350,23 @@ def _declared_time(node: CreateSource, columns: Mapping[str, pl.DataType]) -> tu
     return name, "" if pattern is None else str(pattern)
 
 
+def _versions(node: CreateSource) -> str:
+    """How long replaced versions of a table's rows are held."""
+    named = node.options.get("VERSIONS")
+    if named is None:
+        return Relation.versions
+    if node.kind != "table":
+        raise error_at(
+            named, "VERSIONS is for a TABLE: a stream's rows don't replace each other; leave it out"
+        )
+    with errors_at(named):
+        if not microseconds(str(named)):
+            raise error_at(named, "VERSIONS must be longer than 0")
+    return str(named)
+
+
 def file_type(kind: pl.DataType) -> pl.DataType:
-    """The type of a column of a file in SQL, which has no zones, unsigned numbers and categories.
+    """The SQL type of a file's column: SQL has no zones, unsigned numbers or categories.
 
     >>> file_type(pl.Datetime("ns", "UTC")), file_type(pl.UInt16()), file_type(pl.Categorical())
     (Datetime(time_unit='us', time_zone=None), Int64, String)
@@ -302,7 +381,7 @@ def file_type(kind: pl.DataType) -> pl.DataType:
 
 
 def _files(node: CreateSource, text: str) -> Relation:
-    """A stream of the rows of files, whose columns they have themselves."""
+    """A stream of the rows of files, which define the columns."""
     path = node.options["PATH"]
     for option, value in node.options.items():
         if option not in ("PATH", "TIMESTAMP", "TIMESTAMP_FORMAT"):
@@ -312,7 +391,7 @@ def _files(node: CreateSource, text: str) -> Relation:
     if node.kind == "table":
         raise error_at(path, "files are rows one by one: write CREATE STREAM")
     if node.columns:
-        raise error_at(node.columns[0].name, f"the columns of {node.name} are those of its files: name none")
+        raise error_at(node.columns[0].name, f"{node.name} gets its columns from its files; leave them out")
     with errors_at(path):
         known = inputs_of(str(path))[0].columns({})
         columns = {name: file_type(kind) for name, kind in known.items()}
@@ -323,7 +402,7 @@ def _files(node: CreateSource, text: str) -> Relation:
 
 
 def time_column(named: Word, columns: Mapping[str, pl.DataType], of: str) -> str:
-    """The column that the option TIMESTAMP names. Raises `SqlError` for one that is no time."""
+    """The column in the option TIMESTAMP. Raises `SqlError` for a column that isn't a time."""
     name = column_named(_bare(named), columns, named, of)
     if not (columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))):
         raise error_at(named, f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP")
@@ -333,7 +412,7 @@ def time_column(named: Word, columns: Mapping[str, pl.DataType], of: str) -> str
 def _registered(
     node: CreateSource, form: str, columns: dict[str, pl.DataType], registry: str
 ) -> tuple[Any, str]:
-    """The decoder of a format with a registry and its Python; adds the columns, where none are declared."""
+    """The decoder of a format with a registry and its Python; adds the columns if none are declared."""
     options = node.options
     if form not in _REGISTERED:
         for name in ("REGISTRY", "SUBJECT", "MESSAGE"):
@@ -426,7 +505,7 @@ def _of_text(
 
 
 def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
-    """Whether two types are of another kind; a TIMESTAMP may be in any unit."""
+    """Whether two types are of different kinds; a TIMESTAMP may be in any unit."""
     both_times = isinstance(declared, pl.Datetime) and isinstance(known, pl.Datetime)
     return declared != known and not both_times
 
@@ -457,7 +536,7 @@ def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relati
 
 
 def check_options(options: Options, known: tuple[str, ...]) -> None:
-    """Raise `SqlError` for an option that isn't known."""
+    """Raise `SqlError` for an unknown option."""
     for name, value in options.items():
         if name in ("PARTITIONS", "REPLICAS") and name not in known:
             raise error_at(value, f"{name}: make the topic by Kafka's own tools first, and leave {name} out")
@@ -472,13 +551,13 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
 
 
 def _bare(name: Word) -> str:
-    """A column's name in an option, where it may be quoted as elsewhere."""
+    """A column's name in an option, where it may be quoted as well."""
     text = str(name)
     return text[1:-1] if len(text) > 2 and text[0] in '"`' and text[0] == text[-1] else text
 
 
 def column_named(name: str, columns: Mapping[str, Any], at: Any, of: str) -> str:
-    """A column by its name, whatever its case. Raises `SqlError` with the nearest."""
+    """A column by name, ignoring case. Raises `SqlError` with the nearest name."""
     if name in columns:
         return name
     fit = [one for one in columns if one.lower() == name.lower()]
@@ -517,7 +596,7 @@ def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
 
 
 def check_key_format(options: Options, kind: pl.DataType | None) -> None:
-    """Raise `SqlError` for a format of keys that isn't text; `kind` is the key's type, None without a key.
+    """Raise `SqlError` for a key format that isn't text; `kind` is the key's type, None without a key.
 
     The JSON of a whole number is its text, and so is the only column of DELIMITED, unless it has quotes.
     """

@@ -1,4 +1,4 @@
-"""The clauses of a query: which there may be, and what to write in place of others."""
+"""The clauses of a query: which are supported, and what to write in place of others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ WINDOW_COLUMNS = {
     **dict.fromkeys(("window_start", "windowstart"), START),
     **dict.fromkeys(("window_end", "windowend"), END),
 }
-"""Names that people give to a window's edges."""
+"""Names that people use for a window's edges."""
 SPARK_WINDOWS = ("window", "session_window")
-"""What Spark calls a window, whose `start` and `end` are its edges."""
+"""Spark's names for a window, whose `start` and `end` are its edges."""
 
 
 def edge_of(column: exp.Column) -> str:
-    """The window's edge that a column's name means, `START` or `END`; empty for others.
+    """The window's edge that a column's name refers to, `START` or `END`; empty for others.
 
     >>> import sqlglot
     >>> edge_of(sqlglot.parse_one("session_window.start")), edge_of(sqlglot.parse_one("WINDOWEND"))
@@ -34,7 +34,7 @@ def edge_of(column: exp.Column) -> str:
 
 
 def check_clauses(select: exp.Select) -> None:
-    """Raise `SqlError` for clauses that no query may have: none is left out in silence."""
+    """Raise `SqlError` for clauses that no query may have, so that none is silently ignored."""
     check_arguments(select)
     for node in select.find_all(exp.Window, exp.Subquery, exp.Exists):
         raise refused(node if isinstance(node, exp.Window) else node.this)
@@ -43,7 +43,7 @@ def check_clauses(select: exp.Select) -> None:
 
 
 def conjuncts(condition: Any) -> list[Any]:
-    """The conditions that a condition joins by AND, whatever parentheses are around them.
+    """The conditions that a condition joins by AND, ignoring parentheses around them.
 
     >>> import sqlglot
     >>> [one.sql() for one in conjuncts(sqlglot.parse_one("a = 1 AND (b = 2 AND (c OR d))"))]
@@ -61,6 +61,8 @@ def limit_of(select: exp.Select) -> int | None:
     limit = select.args.get("limit")
     if limit is None:
         return None
+    if isinstance(limit, exp.Fetch):
+        raise error_at(limit.args.get("count") or limit, "FETCH FIRST: write LIMIT 10 behind the query")
     number = limit.expression
     if (
         not isinstance(number, exp.Literal)

@@ -1,13 +1,14 @@
-"""Scalar expressions: sqlglot's tree, against a list of what is understood, to Polars.
+"""Scalar expressions: converts sqlglot's tree to Polars, against a list of what is supported.
 
-Nothing that isn't on the list comes through: a part of a tree that has no method here, or a function that
-`scalar_functions` doesn't have, is an error with its place.
+Anything not on the list is an error with its position: a part of a tree without a method here, or a function
+that `scalar_functions` doesn't have.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from math import isinf
 from typing import Any
@@ -18,9 +19,12 @@ from sqlglot import exp
 from ..errors import counted_arguments, error_at, errors_at, nearest
 from ..parse.grammar import in_words
 from ..parse.nodes import UNITS
+from ..scalars import decimals
+from ..scalars.array_functions import ARRAY_FUNCTIONS
 from ..scalars.function_aliases import unknown_function
+from ..scalars.map_functions import map_element
 from ..scalars.scalar_functions import FUNCTIONS
-from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
+from ..scalars.scalars import TIME, Map, Scalar, Scalars, a_type, map_value, of_alike, sql_type
 from ..scalars.time_functions import PARTS, in_zone, timestamp_of_text
 from ..scalars.types import column_type
 from .aggregates import function_names
@@ -29,10 +33,10 @@ Resolve = Callable[[Any], Scalar | None]
 
 
 class Expressions:
-    """Makes scalars of trees.
+    """Converts trees to scalars.
 
-    `column` gives what a column's name means, and `special` what the caller's own calls mean, such as
-    aggregates, None for others. `now` is what NOW() is; without one it is refused.
+    `column` resolves a column's name, and `special` the caller's own calls, such as aggregates; it returns
+    None for others. `now` is the value of NOW(); without one it is refused.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class Expressions:
         self._now = now
 
     def scalar(self, node: Any) -> Scalar:
-        """The scalar of a tree. Raises `SqlError` for what isn't understood or of the wrong type."""
+        """The scalar for a tree. Raises `SqlError` for unsupported expressions and wrong types."""
         special = self._special(node)
         if special is not None:
             return special
@@ -81,10 +85,13 @@ class Expressions:
         sides = node.this, node.expression
         if sign in "+-" and any(isinstance(side, exp.Interval) for side in sides):
             return self._moved(node, sign)
-        return self.make.arithmetic(self._number(sides[0], sign), sign, self._number(sides[1], sign))
+        left, right = self._number(sides[0], sign), self._number(sides[1], sign)
+        if decimals.is_decimal(left) or decimals.is_decimal(right):
+            return decimals.arithmetic(self.make, left, sign, right)
+        return self.make.arithmetic(left, sign, right)
 
     def _moved(self, node: Any, sign: str) -> Scalar:
-        """A time, and an INTERVAL added or taken off."""
+        """A time with an INTERVAL added or subtracted."""
         time, interval = node.this, node.expression
         if isinstance(time, exp.Interval):
             time, interval = interval, time
@@ -111,10 +118,12 @@ class Expressions:
         """A comparison that is never null: NULL is not distinct from NULL."""
         left, right = self._alike([node.this, node.expression], node)
         path = "eq_missing" if isinstance(node, exp.NullSafeEQ) else "ne_missing"
+        with errors_at(node):
+            left, right = self.make.comparable(left), self.make.comparable(right)
         return self.make.call(left, path, right)
 
     def _alike(self, nodes: list[Any], at: Any) -> list[Scalar]:
-        """Operands that can be compared: numbers, or all of one kind; text beside a time is read as one."""
+        """Operands that can be compared: numbers, or all of one kind; text compared with a time is parsed."""
         made = [self.scalar(node) for node in nodes]
         kinds = {("whole" if one.kind == "number" else one.kind) for one in made} - {"null"}
         types_of_times = {one.type for one in made if one.kind == "time"}
@@ -127,7 +136,12 @@ class Expressions:
         if len(kinds) > 1:
             types = " with ".join(dict.fromkeys(a_type(one.type) for one in made if one.kind != "null"))
             raise error_at(at, f"{types} can't be compared; write CAST(… AS …) around one of them")
-        return made
+        return self._one_type(made, at)
+
+    def _one_type(self, made: list[Scalar], at: Any) -> list[Scalar]:
+        """Numbers as one type, if one of them is a DECIMAL."""
+        with errors_at(at):
+            return decimals.alike(self.make, made)
 
     def _as_time(self, one: Scalar, node: Any) -> Scalar:
         if one.kind == "text":
@@ -135,7 +149,7 @@ class Expressions:
         return one if one.type == TIME or one.kind == "null" else self.make.cast(one, TIME)
 
     def _time_of(self, one: Scalar, node: Any) -> Scalar:
-        """The time that a text is, in UTC; a constant that is none is refused."""
+        """The time in a text, in UTC; a constant that isn't a time is refused."""
         if not isinstance(one.literal, str):
             return timestamp_of_text(self.make, one)
         time = constant_time(one.literal)
@@ -144,7 +158,7 @@ class Expressions:
         return self.make.literal(time)
 
     def _clock(self, one: Scalar, node: Any) -> Scalar:
-        """A text as a TIME; null where it is none. A constant that is none is refused."""
+        """A text as a TIME; null if it isn't one. A constant that isn't a TIME is refused."""
         if isinstance(one.literal, str):
             try:
                 one = self.make.literal(time.fromisoformat(one.literal).isoformat())
@@ -167,6 +181,7 @@ class Expressions:
             value = float(node.this)
             if isinf(value):
                 raise error_at(node, f"a number must be less than 1.8e308, got {node.this}") from None
+            return replace(self.make.literal(value), digits=node.this)
         if isinstance(value, int) and value >= 2**63:
             raise error_at(node, f"a whole number must be less than 2^63, got {value}; write it with a .0")
         return self.make.literal(value)
@@ -183,15 +198,17 @@ class Expressions:
     def _negative(self, node: Any) -> Scalar:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             one = self._constant(node.this)
-            return self.make.literal(-one.literal)
+            return replace(self.make.literal(-one.literal), digits=one.digits and f"-{one.digits}")
         one = self._number(node.this, "-")
+        if decimals.is_decimal(one):
+            return self.make.call(one, "neg")
         return self.make.arithmetic(self.make.literal(0), "-", one)
 
     def _not(self, node: Any) -> Scalar:
         return self.make.call(self._truth(node.this), "not_")
 
     def _truth(self, node: Any) -> Scalar:
-        """A condition, also where it is NULL itself."""
+        """A condition, also for NULL itself."""
         return self.condition(node, "AND, OR and NOT: an operand")
 
     def _logic(self, node: Any) -> Scalar:
@@ -209,7 +226,7 @@ class Expressions:
         raise error_at(node, "IS must be followed by NULL, NOT NULL, TRUE or FALSE")
 
     def _in(self, node: Any) -> Scalar:
-        """x IN (…): null where x is, and where no item is equal and one is null."""
+        """x IN (…): null if x is null, and if no item is equal and one is null."""
         if not node.args.get("query") and not node.expressions:
             raise error_at(node, "IN must have a value between its brackets")
         if node.args.get("query"):
@@ -291,7 +308,9 @@ class Expressions:
         if len(kinds) > 1:
             types = " and ".join(dict.fromkeys(a_type(one.type) for one in values if one.kind != "null"))
             raise error_at(node, f"the values of a CASE must be of one type, got {types}; write CAST")
-        return self.make.when(cases, otherwise)
+        values = self._one_type(values, node)
+        cases = [(holds, value) for (holds, _), value in zip(cases, values)]
+        return self.make.when(cases, None if otherwise is None else values[-1])
 
     def _cast(self, node: Any) -> Scalar:
         one, to = self.scalar(node.this), column_type(node.to)
@@ -301,6 +320,8 @@ class Expressions:
             return self.make.cast(timestamp_of_text(self.make, one), to)
         if one.kind == "text" and (to == pl.Boolean() or to.is_numeric() or to == pl.Time()):
             one = self.make.call(one, "str.strip_chars", " ")
+        if isinstance(to, pl.Decimal):
+            return decimals.cast(self.make, one, to)
         if one.kind == "text" and to == pl.Boolean():
             lower = self.make.call(one, "str.to_lowercase")
             true, false = (self.make.call(lower, "is_in", list(words)) for words in (_TRUE, _FALSE))
@@ -317,7 +338,9 @@ class Expressions:
             raise error_at(node, f"a TIME is a part of a TIMESTAMP, or a text, got {a_type(one.type)}")
         if one.kind in ("list", "struct") and to != one.type:
             raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
-        return self.make.cast(one, to)
+        cast = self.make.cast(one, to)
+        # 0.5 combined with a DECIMAL is exact, and CAST(0.5 AS DOUBLE) is a DOUBLE.
+        return replace(cast, literal=None, digits="") if to.is_float() else cast
 
     def _extract(self, node: Any) -> Scalar:
         part = node.name.upper()
@@ -340,11 +363,13 @@ class Expressions:
         return self.call(node, "INSTR", [node.this, node.args["substr"]])
 
     def _element(self, node: Any) -> Scalar:
-        """An array's element, the first being 1; a field of a struct by its name in quotes."""
+        """An array's element, counted from 1; a field of a struct by its name in quotes."""
         one, (index,) = self.scalar(node.this), node.expressions
         at = self.scalar(index)
         if one.kind == "struct" and isinstance(at.literal, str):
             return struct_field(self.make, one, at.literal, index)
+        if map_value(one.type) is not None and at.kind in ("text", "null"):
+            return map_element(self.make, one, at)
         if one.kind != "list":
             raise error_at(node.this, f"[…] takes an element of an ARRAY, got {a_type(one.type)}")
         if at.kind != "whole":
@@ -352,45 +377,51 @@ class Expressions:
         if at.literal is not None:
             if at.literal < 1:
                 raise error_at(index, f"arrays count from 1: the number must be ≥ 1, got {at.literal}")
-            return self.make.call(one, "list.get", at.literal - 1, null_on_oob=True)
+            return _as_element(self.make.call(one, "list.get", at.literal - 1, null_on_oob=True), one)
         below = self.make.operator(at, "-", self.make.literal(1))
         some = self.make.when([(self.make.operator(at, ">=", self.make.literal(1)), below)], None)
-        return self.make.call(one, "list.get", some, null_on_oob=True)
+        return _as_element(self.make.call(one, "list.get", some, null_on_oob=True), one)
 
     def _field(self, node: Any) -> Scalar:
         """``struct->field`` and ``struct.field``."""
         one, name = self.scalar(node.this), node.expression
+        if map_value(one.type) is not None:
+            return map_element(self.make, one, self.make.literal(name.name))
         return struct_field(self.make, one, name.name, node)
 
     def _array(self, node: Any) -> Scalar:
         if not node.expressions:
             raise error_at(node, "ARRAY[] must have an element")
-        items = self._alike(node.expressions, node)
+        return self._listed(self._alike(node.expressions, node))
+
+    def _listed(self, items: list[Scalar]) -> Scalar:
+        """A list of values of one type."""
         if all(one.kind == "whole" for one in items):
-            # Polars fails on lists of constants whose width isn't decided.
+            # Polars fails on lists of constants whose width isn't determined.
             items = [self.make.cast(one, pl.Int64()) for one in items]
         if any(one.kind == "list" for one in items):
-            # Polars puts the elements of lists together, unless each list is within something.
+            # Polars concatenates the elements of lists, unless each list is wrapped.
             named = [self.make.function("struct", [self.make.call(one, "alias", "x")]) for one in items]
             whole = self.make.function("concat_list", named)
             inner = pl.element().struct.field("x")
             text = f"{whole.text}.list.eval(pl.element().struct.field('x'))"
-            return self.make.made(whole.expr.list.eval(inner), text)
+            made = self.make.made(whole.expr.list.eval(inner), text)
+            return replace(made, type=pl.List(of_alike(items[0], items).type))
         return self.make.function("concat_list", items)
 
     def _present(self, node: Any) -> Scalar:
         if self._now is None:
             raise error_at(
                 node,
-                "the present time would be that of the start, for ever; compare times of the rows, such as "
-                "ROWTIME, or ask it of a stored table",
+                "the current time would stay the time of the start; compare times of the rows, such as "
+                "ROWTIME, or query a stored table",
             )
         if node.expressions if isinstance(node, exp.Anonymous) else node.args.get("this"):
             raise error_at(node, "the present time has no precision: write NOW()")
         return self.make.literal(self._now)
 
     def _unit(self, node: Any) -> Any:
-        """A unit of time, which may be a bare word, as a text."""
+        """A unit of time, which may be a bare word, as a string."""
         if not isinstance(node, exp.Column) or node.table:
             return node
         text = exp.Literal.string(node.name)
@@ -419,6 +450,8 @@ class Expressions:
         for one in node.expressions:
             if not isinstance(one, exp.PropertyEQ | exp.Kwarg | exp.Alias):
                 raise error_at(one, "STRUCT names its fields: STRUCT(name := value)")
+            if isinstance(one.this, exp.Literal) and not isinstance(one, exp.Alias):
+                raise error_at(one, "a field of a STRUCT is named without quotes: STRUCT(name := value)")
             name = one.alias if isinstance(one, exp.Alias) else one.this.name
             if name in fields:
                 raise error_at(one, f"two fields of a STRUCT are called {name}")
@@ -426,15 +459,48 @@ class Expressions:
         if not fields:
             raise error_at(node, "STRUCT must have a field: STRUCT(name := value)")
         named = [self.make.call(one, "alias", name) for name, one in fields.items()]
-        return self.make.function("struct", named)
+        made = self.make.function("struct", named)
+        return replace(made, type=pl.Struct({name: one.type for name, one in fields.items()}))
+
+    def _map(self, node: Any) -> Scalar:
+        """MAP('key' := value, …); of two values for one key the last one counts, as in ksqlDB."""
+        members: dict[str, Any] = {}
+        for one in node.expressions:
+            if not isinstance(one, exp.PropertyEQ | exp.Kwarg):
+                raise error_at(one, "MAP names its keys: MAP('key' := value)")
+            members[self._key(one.this)] = one.expression
+        return self._entries(node, members)
+
+    def _key(self, node: Any) -> str:
+        if not isinstance(node, exp.Literal) or not node.is_string:
+            raise error_at(node, "the key of a MAP must be a constant text, in single quotes")
+        return str(node.this)
+
+    def _entries(self, node: Any, members: dict[str, Any]) -> Scalar:
+        if not members:
+            raise error_at(node, "MAP must have a key: MAP('key' := value)")
+        values = self._alike(list(members.values()), node)
+        if all(one.kind == "whole" for one in values):
+            values = [self.make.cast(one, pl.Int64()) for one in values]
+        entries = []
+        for key, value in zip(members, values):
+            named = [
+                self.make.call(self.make.literal(key), "alias", "key"),
+                self.make.call(value, "alias", "value"),
+            ]
+            entries.append(self.make.function("struct", named))
+        made = self.make.function("concat_list", entries)
+        return replace(made, type=Map(of_alike(values[0], values).type))
 
     def _function(self, node: Any) -> Scalar:
         if node.name.upper() == "STRUCT":
             return self._structure(node)
+        if node.name.upper() == "MAP":
+            return self._map(node)
         return self.call(node, node.name.upper(), node.expressions)
 
     def call(self, node: Any, name: str, given: list[Any]) -> Scalar:
-        """A function of `scalar_functions` on arguments."""
+        """Apply a function of `scalar_functions` to arguments."""
         if name in ("NOW", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"):
             return self._present(node)
         function = FUNCTIONS.get(name)
@@ -452,13 +518,24 @@ class Expressions:
                 )
                 raise error_at(given[at], f"{name} takes {wanted} here, got {a_type(one.type)}")
             if one.kind == "null" and len(kinds) <= 2 and kinds[0] in _OF_NULL:
-                # Polars refuses many functions of a NULL without a type, and only once rows come.
+                # Polars refuses many functions of an untyped NULL, but only once rows arrive.
                 arguments[at] = self.make.cast(one, _OF_NULL[kinds[0]])
-        return function.make(self.make, *arguments)
+        made = function.make(self.make, *arguments)
+        if name in ARRAY_FUNCTIONS:
+            # The elements are unchanged, and may be MAPs.
+            lists = [pl.List(one.type.inner) for one in arguments if isinstance(one.type, pl.List)]
+            made = replace(made, type=next((kind for kind in lists if kind == made.type), made.type))
+        return made
+
+
+def _as_element(one: Scalar, of: Scalar) -> Scalar:
+    """An element with the element type of the list, which may be a MAP."""
+    inner: Any = of.type.inner if isinstance(of.type, pl.List) else one.type
+    return replace(one, type=inner)
 
 
 def struct_field(make: Scalars, one: Scalar, name: str, node: Any) -> Scalar:
-    """A field of a struct. Raises `SqlError` at a node for what has no such field."""
+    """A field of a struct. Raises `SqlError` at a node if the value has no such field."""
     if not isinstance(one.type, pl.Struct):
         raise error_at(
             node,
@@ -471,11 +548,12 @@ def struct_field(make: Scalars, one: Scalar, name: str, node: Any) -> Scalar:
     ]
     if len(fit) != 1:
         raise error_at(node, f"no field is called {name}; {nearest(name, names)}")
-    return make.call(one, "struct.field", fit[0])
+    kinds: dict[str, Any] = {field.name: field.dtype for field in one.type.fields}
+    return replace(make.call(one, "struct.field", fit[0]), type=kinds[fit[0]])
 
 
 def constant_time(text: str) -> datetime | None:
-    """The time in UTC that a text is, with an offset or without; None for one that is none.
+    """The time in UTC in a text, with an offset or without; None if it isn't a time.
 
     >>> constant_time("2026-01-01 02:00:00+02:00"), constant_time("noon")
     (datetime.datetime(2026, 1, 1, 0, 0), None)
@@ -489,7 +567,7 @@ def constant_time(text: str) -> datetime | None:
 
 
 def refused(node: Any) -> Any:
-    """The error of what no expression may have, with what to write."""
+    """The error for a node that no expression may have, with what to write."""
     for types, message in _REFUSED.items():
         if isinstance(node, types):
             return error_at(node, message)
@@ -544,7 +622,7 @@ def interval_us(node: Any) -> int:
 
 
 def interval_offset(node: Any) -> str:
-    """An INTERVAL as Polars writes it; one of months or years is as long as those are."""
+    """An INTERVAL in Polars' notation; months and years have their calendar lengths."""
     unit = node.args.get("unit")
     parts = str(node.this.name if node.this is not None else "").split()
     parts = [*parts[:1], unit.name] if unit is not None else parts
@@ -556,7 +634,7 @@ def interval_offset(node: Any) -> str:
 
 
 def like_expression(pattern: str, escape: str | None = None) -> str:
-    """The regular expression of a LIKE pattern. Raises `ValueError` where `escape` escapes another sign.
+    """The regular expression for a LIKE pattern. Raises `ValueError` if `escape` escapes another character.
 
     >>> like_expression("a%_."), like_expression("5!%%", "!")
     ('a.*.\\\\.', '5%.*')
@@ -591,10 +669,10 @@ _OF_NULL: dict[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "time": TIME,
 }
-"""What a bare NULL is read as where a function takes this kind."""
+"""The type that a bare NULL gets if a function accepts this kind."""
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
-"""Texts that are a BOOLEAN, as in Flink, Spark and Postgres."""
+"""Texts that stand for a BOOLEAN, as in Flink, Spark and Postgres."""
 
 _SIGNS: dict[Any, str] = {
     exp.Add: "+",

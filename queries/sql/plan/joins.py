@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,28 +12,32 @@ from sqlglot import exp
 from ....operators.windows.durations import duration_text
 from ..errors import SqlError, error_at, errors_at
 from ..parse.grammar import check_arguments
-from ..scalars.scalars import Scalars, type_source
+from ..scalars.scalars import Scalars, a_type, holds, sql_type
 from .catalog import Catalog, Relation, column_named
 from .clauses import conjuncts
 from .scope import Scope, Side, free_name
-from .stream_builder import with_columns
-from .topic_reader import TopicReader
+from .stream_builder import StreamBuilder, with_columns
+from .topic_reader import TopicReader, row_time
 
 
 @dataclass(frozen=True)
 class Used:
-    """The columns that a query names, in lower case: `names` anywhere, `places` with where they stand.
+    """The columns that a query names, in lower case: `names` anywhere, `places` with their positions.
 
-    Those of `places` stand behind the alias of their stream, which may be empty; a place is the join in whose
-    condition they are, by its number, or -1 for any other.
+    Columns in `places` follow the alias of their stream, which may be empty; a place is the number of the
+    join whose condition has the column, or -1 for any other.
     """
 
     names: set[str]
     places: set[tuple[str, str, int]]
 
+    def beside(self, names: set[str]) -> Used:
+        """These columns, and names that are used elsewhere."""
+        return replace(self, names=self.names | names)
+
     @classmethod
     def of(cls, select: exp.Select) -> Used:
-        """Those of a query."""
+        """The columns used by a query."""
         columns = list(select.find_all(exp.Column))
         of_joins = {
             id(column): number
@@ -52,13 +56,22 @@ class Used:
         return cls(names, places)
 
     def column(self, name: str, alias: str, join: int) -> bool:
-        """Whether a column of a stream is used anywhere but in the condition of a join."""
+        """Whether a column of a stream is used anywhere except in the condition of a join."""
         named = {(owner, one) for owner, one, place in self.places if place != join}
         return bool(named & {("", name.lower()), (alias, name.lower()), ("", "*"), (alias, "*")})
 
 
+@dataclass(frozen=True)
+class NamedRows:
+    """The rows of a named query that is planned separately: its relation for others, and its columns."""
+
+    builder: StreamBuilder
+    relation: Relation
+    columns: dict[str, str]
+
+
 def move_conditions(select: exp.Select) -> None:
-    """Put conditions of an INNER JOIN that are no equalities into WHERE, where they mean the same."""
+    """Move conditions of an INNER JOIN other than equalities to WHERE, where they mean the same."""
     moved = []
     for join in select.args.get("joins") or ():
         on = join.args.get("on")
@@ -75,7 +88,7 @@ def move_conditions(select: exp.Select) -> None:
 
 
 def _all(conditions: list[Any]) -> Any:
-    """Conditions joined by AND; each is in brackets, unless it stands alone."""
+    """Conditions joined by AND; each is in parentheses unless it is the only one."""
     first, *others = conditions
     for one in others:
         both = exp.And(this=exp.Paren(this=first), expression=exp.Paren(this=one))
@@ -85,17 +98,19 @@ def _all(conditions: list[Any]) -> Any:
 
 
 _HALF = {"SEMI": "inner", "ANTI": "left"}
-"""Joins that give rows of the left side alone, and the engine's word for what finds those."""
+"""Joins that return only rows of the left side, and the engine's join that finds them."""
 
 
-def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, used: Used) -> None:
-    """Join the rows with the table or the stream that a JOIN names. Raises `SqlError`."""
+def join_rows(
+    reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, used: Used, named: NamedRows | None
+) -> None:
+    """Join the rows with the table, the stream or the `named` query of a JOIN. Raises `SqlError`."""
     how = _how(join)
     check_arguments(join, "join")
     if join.args.get("on") is None:
         raise error_at(join.this, "a join must say which rows go together: ON a.column = b.column")
     table = join.this
-    relation = catalog.relation(table)
+    relation = catalog.relation(table) if named is None else named.relation
     alias = (table.alias or relation.name).lower()
     if any(side.alias == alias for side in scope.sides):
         raise error_at(table, f"{alias} is joined twice; give it another name, JOIN {relation.name} AS other")
@@ -108,7 +123,13 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
             table,
             f"{relation.name} has windows and no key: read it, FROM {relation.name}, and join tables with it",
         )
-    within = table.args.get("within")
+    within, version = table.args.get("within"), table.args.get("version")
+    if version is not None and relation.kind == "stream":
+        raise error_at(
+            version.expression,
+            f"FOR SYSTEM_TIME AS OF is for a table with a key, and {relation.name} is a stream: declare its "
+            "topic as a TABLE",
+        )
     pairs = _equalities(join.args["on"])
     kind = (join.args.get("kind") or "").upper()
     if kind == "SEMI" and relation.kind == "stream":
@@ -128,7 +149,8 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
                 "a join of two streams must say how far apart the rows of a pair may be: JOIN "
                 f"{relation.name} WITHIN 10 MINUTES ON …",
             )
-        _join_stream(reader, scope, join, relation, alias, pairs, how, within, used)
+        rows = None if named is None else (named.builder, named.columns)
+        _join_stream(reader, scope, join, relation, alias, pairs, how, within, used, rows)
     if kind == "ANTI":
         _without_partner(scope, alias, table)
     if kind in _HALF:
@@ -136,7 +158,7 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
 
 
 def _how(join: Any) -> str:
-    """The engine's word for a kind of join; all others are refused with what says the same."""
+    """The engine's name for a kind of join; others are refused, with an equivalent."""
     side, kind = ((join.args.get(part) or "").upper() for part in ("side", "kind"))
     words = " ".join(filter(None, (side, kind)))
     if kind in _HALF and side in ("", "LEFT"):
@@ -166,7 +188,7 @@ def _sorted_pair(pair: Any, right: Relation, alias: str) -> tuple[Any, str]:
 
 
 def _computed_side(pair: Any, alias: str) -> tuple[Any, Any] | None:
-    """The sides of an equality of which the right one is an expression of a stream's own columns alone."""
+    """The sides of an equality whose right side is an expression of only a stream's own columns."""
     for left, right in ((pair.this, pair.expression), (pair.expression, pair.this)):
         columns = list(right.find_all(exp.Column))
         plain = isinstance(right, exp.Column) and not right.args.get("db")
@@ -196,35 +218,58 @@ def _join_table(
     if right != relation.key:
         raise error_at(pairs[0], f"{relation.name} is joined by its key, {alias}.{relation.key}, got {right}")
     on = scope.key_column(left)
+    as_of = _moment(scope, join.this.args.get("version"))
     with errors_at(join.this):
-        lookup = reader.lookup(relation)
+        lookup, table_text = reader.lookup(relation, versioned=bool(as_of))
     before = scope.builder.stream.columns
     suffix = _suffix(alias, before, relation.values)
     key_type = relation.columns[relation.key]
-    # The table's own key is NULL in rows without a partner, where the row's is not.
+    # The table's own key is NULL in unmatched rows, where the row's key is not.
     anti = (join.args.get("kind") or "").upper() == "ANTI"
     own_key = how == "left" and (anti or used.column(relation.key, alias, join.index or 0))
     matched = scope.new_name(f"{alias} is matched") if own_key else ""
-    text = (
-        f".join(sg.LookupTable.from_kafka({relation.topic!r}, value={relation.decoder_source()}"
-        + (f", key={type_source(key_type)}" if key_type != pl.String() else "")
-        + reader.servers_text
-        + f"), on={on!r}, how={how!r}, suffix={suffix!r}"
-        + (f", matched={matched!r})" if matched else ")")
-    )
+    options = {"matched": matched, "as_of": as_of}
+    more = "".join(f", {name}={value!r}" for name, value in options.items() if value)
     scope.builder.then(
-        text,
-        lambda stream: stream.join(lookup, on=on, how=how, suffix=suffix, matched=matched),
+        f".join({table_text}, on={on!r}, how={how!r}, suffix={suffix!r}{more})",
+        lambda stream: stream.join(lookup, on=on, how=how, suffix=suffix, **options),
         join.this,
     )
     columns = {name: name + suffix if name in before else name for name in relation.values}
+    scope.builder.note({own: relation.values[name] for name, own in columns.items()})
     key = on
     if matched:
-        make = Scalars(scope.builder.stream.columns)
+        make = Scalars(scope.builder.columns)
         own = make.cast(make.column(on), key_type)
         key = scope.new_name(relation.key if relation.key not in before else relation.key + suffix)
         with_columns(scope.builder, {key: make.when([(make.column(matched), own)], None)}, join.this)
     scope.sides.append(Side(relation, alias, {relation.key: key, **columns}))
+
+
+def _moment(scope: Scope, version: Any) -> str:
+    """The column with the time whose version of a table is joined; empty for the latest."""
+    if version is None:
+        return ""
+    node = version.expression
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME" and not node.expressions:
+        return ""
+    plain = isinstance(node, exp.Column) and not scope.is_struct_field(node)
+    one = scope.expressions().scalar(node)
+    if isinstance(one.type, pl.Datetime):
+        return scope.key_column(node)
+    own = scope.resolved(node) if plain else ""
+    for side in scope.sides:
+        if side.relation is not None and side.relation.time and side.columns[side.relation.time] == own:
+            relation = replace(side.relation, time=own)
+            name = scope.new_name(f"{own} as a time")
+            make = Scalars(scope.builder.columns)
+            with_columns(scope.builder, {name: row_time(make, relation)}, node)
+            return name
+    raise error_at(
+        node,
+        "FOR SYSTEM_TIME AS OF must be a TIMESTAMP of the row or its event time, as in AS OF o.ROWTIME, got "
+        f"{a_type(one.type)}",
+    )
 
 
 def _join_stream(
@@ -237,13 +282,15 @@ def _join_stream(
     how: str,
     within: Any,
     used: Used,
+    rows: tuple[StreamBuilder, dict[str, str]] | None,
 ) -> None:
     if how == "outer" and any(side.relation is None for side in scope.sides):
         raise error_at(join.this, "write UNNEST behind the FULL OUTER JOIN")
     for one in (*(side.relation for side in scope.sides if side.relation is not None), relation):
         if one.lost_time and one.kind == "stream":
             raise no_time(one, join.this)
-    other, columns = reader.scan(relation, used.names, relation.time, join.this)
+    other, columns = rows or reader.scan(relation, used.names, relation.time, join.this)
+    _check_topic(scope.builder, other, join.this)
     other_scope = Scope(other, [Side(relation, alias, columns)])
     on: list[str] = []
     for pair in pairs:
@@ -254,12 +301,12 @@ def _join_stream(
             own = columns[right]
         on.append(_shared_key(scope, other_scope, left, own, pair))
     if (join.args.get("kind") or "").upper() == "ANTI":
-        make = Scalars(other.stream.columns)
+        make = Scalars(other.columns)
         with_columns(other, {f"{alias} is matched": make.literal(True)}, join.this)
     suffix = _suffix(
         alias, scope.builder.stream.columns, [name for name in other.stream.columns if name not in on]
     )
-    # Where a row may be without a partner, each side has a key of its own, which is NULL there.
+    # In unmatched rows, each side has a key of its own, which is NULL there.
     if how == "outer":
         for side in scope.sides:
             _keep_keys(scope, side, on, used, "", join)
@@ -278,11 +325,26 @@ def _join_stream(
     own_names = {
         name: own + suffix if own in before and own not in on else own for name, own in columns.items()
     }
+    mine = other.columns
+    scope.builder.note(
+        {own_names[name]: mine[own] for name, own in columns.items() if own in mine and own not in on}
+    )
     scope.sides.append(Side(relation, alias, own_names))
 
 
+def _check_topic(left: StreamBuilder, right: StreamBuilder, at: Any) -> None:
+    """Raise `SqlError` for two streams of one topic that read its messages in different ways."""
+    one, two = (builder.stream.reading.parts() for builder in (left, right))
+    if len(one) == len(two) == 1 and one[0].topics == two[0].topics and not one[0].rows_like(two[0]):
+        raise error_at(
+            at,
+            f"both sides of the join read the topic {', '.join(one[0].topics)}, as streams with other "
+            "columns or another event time: name one stream, which has the columns of both, on both sides",
+        )
+
+
 def _without_partner(scope: Scope, alias: str, at: Any) -> None:
-    """Keep the rows that found no partner."""
+    """Keep only unmatched rows."""
     matched = f"{alias} is matched"
     alone = pl.col(matched).fill_null(False).not_()
     scope.builder.then(
@@ -291,42 +353,57 @@ def _without_partner(scope: Scope, alias: str, at: Any) -> None:
 
 
 def no_time(relation: Relation, at: Any) -> SqlError:
-    """The error of a stream that a query writes without its event time, where that is needed."""
+    """The error for a stream that a query writes without its event time, where that is needed."""
+    lost = relation.lost_time
+    how = f"select {lost} AS at, WITH (TIMESTAMP='at')" if "(" in lost else "select that too"
     return error_at(
         at,
-        f"{relation.name} has the time of its writing, since its SELECT leaves out {relation.lost_time}: "
-        "select that too, or name another column, WITH (TIMESTAMP='…')",
+        f"{relation.name} gets the time of its writing, because its SELECT omits {lost}: {how}, or name "
+        "another column, WITH (TIMESTAMP='…')",
     )
 
 
 def _shared_key(scope: Scope, other: Scope, left: Any, right: str, pair: Any) -> str:
-    """The column that both sides of a join have for one equality: under the left's name, if that is free."""
-    name = scope.key_column(left)
+    """The column that both sides of a join share for one equality: with the left's name, if that is free."""
+    name = _widened(scope.builder, scope.key_column(left), other.builder.stream.columns[right], pair)
+    right = _widened(other.builder, right, scope.builder.stream.columns[name], pair)
     if name == right:
         return name
     shared = name
     if name in other.builder.stream.columns:
         shared = free_name(str(pair.sql()), {*scope.builder.stream.columns, *other.builder.stream.columns})
-        with_columns(scope.builder, {shared: Scalars(scope.builder.stream.columns).column(name)}, pair)
-    with_columns(other.builder, {shared: Scalars(other.builder.stream.columns).column(right)}, pair)
+        with_columns(scope.builder, {shared: Scalars(scope.builder.columns).column(name)}, pair)
+    with_columns(other.builder, {shared: Scalars(other.builder.columns).column(right)}, pair)
     return shared
 
 
+def _widened(builder: StreamBuilder, name: str, other: Any, at: Any) -> str:
+    """A column of numbers for a comparison with another type: itself, or a new one if that type is wider."""
+    kind = builder.stream.columns[name]
+    plain = kind.is_integer() and (other.is_integer() or other.is_float())
+    if kind == other or not plain or not holds(other, kind):
+        return name
+    wide = free_name(f"{name} as {sql_type(other)}", builder.stream.columns)
+    make = Scalars(builder.columns)
+    with_columns(builder, {wide: make.cast(make.column(name), other)}, at)
+    return wide
+
+
 def _keep_keys(scope: Scope, side: Side, on: list[str], used: Used, suffix: str, join: Any) -> None:
-    """Copy a side's columns that both sides share, as far as the query uses them."""
+    """Copy a side's columns that both sides share, if the query uses them."""
     copies = {}
     for known, own in side.columns.items():
         if own in on and used.column(known, side.alias, join.index or 0):
             copies[known] = free_name(own + (suffix or f"_{side.alias}"), scope.builder.stream.columns)
     if copies:
-        make = Scalars(scope.builder.stream.columns)
+        make = Scalars(scope.builder.columns)
         named = {copy: make.column(side.columns[known]) for known, copy in copies.items()}
         with_columns(scope.builder, named, join.this)
         side.columns |= copies
 
 
 def _suffix(alias: str, left: Iterable[str], right: Iterable[str]) -> str:
-    """What is put behind the names of columns that both sides have, so that each has its own."""
+    """The suffix for columns that both sides have, so that names are unique."""
     taken = {*left, *right}
     suffix, number = f"_{alias}", 2
     while any(name + suffix in taken for name in right if name in set(left)):
@@ -339,7 +416,7 @@ def _equalities(node: Any) -> list[Any]:
     if others := [one for one in equalities if not isinstance(one, exp.EQ)]:
         join = others[0].find_ancestor(exp.Join)
         rest = "put the rest in WHERE"
-        if join is not None and join.side:  # there it would drop rows without a partner
+        if join is not None and join.side:  # there it would drop unmatched rows
             rest = "filter the rows of the other side first, in a statement of their own"
         raise error_at(others[0], f"ON must be equalities, a.column = b.column; {rest}")
     return equalities

@@ -1,4 +1,4 @@
-"""A query as the stream that its Python would make, and as what is read off its windows."""
+"""A query as a stream, the same as its Python would build, and what is read from its windows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .selection import AnswerSelection
 
 @dataclass(frozen=True)
 class LogicalPlan:
-    """A query: its stream, what it reads off windows (None for rows one by one), and the Python of both.
+    """A query: its stream, what it reads from windows (None for queries of rows), and the Python for both.
 
-    `columns` are the columns of its rows with their types, `keys` those that are the groups'. `push` is
-    ``final``, ``changes``, or empty for a query that ends. `calls` are its aggregates by their nodes' ids,
-    each with its column; `sinks` what a run writes its windows to, other than the query's rows. `time` is
-    the column of rows that has their event time, in `time_format` if it is text, and `lost_time` what that is
-    called in their source, if none has it. `partition` are the columns of PARTITION BY, the key of the
-    messages that the query writes.
+    `columns` are the columns of its rows with their types, `keys` those of the groups. `push` is ``final``,
+    ``changes``, or empty for a query that ends. `calls` are its aggregates by their nodes' ids, each with its
+    column; `sinks` are further destinations of a run's windows, besides the query's rows. `time` is the
+    column of rows with their event time, in `time_format` if it is text, and `lost_time` its name in their
+    source, if none has it. `partition` are the columns of PARTITION BY, the key of the messages that the
+    query writes.
     """
 
     stream: Stream
@@ -51,15 +51,19 @@ class LogicalPlan:
 
 
 def plan_text(plan: LogicalPlan, topic: str) -> str:
-    """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
+    """A description of a plan as comments after its Python: what it reads, stores, answers and writes."""
     stream = plan.stream
     if isinstance(stream.source, FrameSource):
         topics = [str(stream.source.data)]
     else:
-        topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
+        topics = list(
+            dict.fromkeys(name for source in stream.reading.kafka_sources for name in source.topics)
+        )
     lines = [f"reads {', '.join(topics)}"]
-    if stream.tables:
-        lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")
+    if stream.reading.tables:
+        lines.append(
+            f"keeps the tables {', '.join(table.topic for table in stream.reading.tables)} in each worker"
+        )
     if stream.window is not None:
         kept = ", ".join(f"{name}: {one.name}({one.column or ''})" for name, one in stream.aggregates.items())
         groups = f" for each {', '.join(stream.keys)}" if stream.keys else ""

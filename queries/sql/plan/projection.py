@@ -1,4 +1,4 @@
-"""A query of rows one by one: a stream that ends in what its SELECT names."""
+"""A query of rows: a stream that ends with the columns of its SELECT."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def projection_plan(
         new_time = texts.get(f"pl.col({time!r})") or texts.get("pl.col('ROWTIME')") or ""
     partition = [_selected(scope, node, texts) for node in partition_by]
     if not any(one.expr.meta.root_names() for one in outputs.values()):
-        # A selection of constants alone would be one row of each batch: here each row has them.
+        # A selection of only constants would be one row per batch: here each row has them.
         own = {name: scope.new_name(name) for name in outputs}
         with_columns(builder, {own[name]: one for name, one in outputs.items()}, items[0])
-        make = Scalars(builder.stream.columns)
+        make = Scalars(builder.columns)
         outputs = {name: make.column(own[name]) for name in outputs}
     plain = all(one.text == f"pl.col({name!r})" for name, one in outputs.items())
     if not (plain and list(outputs) == list(builder.stream.columns)):
@@ -58,7 +58,8 @@ def projection_plan(
             text = named_text(outputs)
             named = {name: one.expr for name, one in outputs.items()}
             builder.then(f".select({text})", lambda stream: stream.select(**named), items[0])
-    columns = {name: builder.stream.columns[name] for name in outputs}
+    builder.note({name: one.type for name, one in outputs.items()})
+    columns = {name: builder.columns[name] for name in outputs}
     return LogicalPlan(
         builder.stream,
         None,
@@ -69,13 +70,19 @@ def projection_plan(
         source_text(builder.lines),
         new_time,
         first.time_format if columns.get(new_time) == pl.String() else "",
-        "" if new_time else first.time or first.lost_time or "ROWTIME",
+        "" if new_time else (first.time or first.lost_time or "ROWTIME") if alone else _later(scope),
         partition=tuple(dict.fromkeys(partition)),
     )
 
 
+def _later(scope: Scope) -> str:
+    """The event time of rows of two joined streams, which is in no column."""
+    streams = [side for side in scope.sides if side.relation is not None and side.relation.kind == "stream"]
+    return f"GREATEST({', '.join(f'{side.alias}.ROWTIME' for side in streams)})"
+
+
 def _selected(scope: Scope, node: Any, names: Mapping[str, str]) -> str:
-    """The column of the SELECT that a part of PARTITION BY is."""
+    """The column of the SELECT that a part of PARTITION BY refers to."""
     name = names.get(_scalar(scope, node).text)
     if name is None:
         raise error_at(node, "PARTITION BY must be what the SELECT gives: add it to the SELECT")
@@ -84,5 +91,5 @@ def _selected(scope: Scope, node: Any, names: Mapping[str, str]) -> str:
 
 def _scalar(scope: Scope, node: Any) -> Scalar:
     if is_explode(node):
-        return Scalars(scope.builder.stream.columns).column(scope.exploded[node.sql()])
+        return Scalars(scope.builder.columns).column(scope.exploded[node.sql()])
     return scope.expressions().scalar(node)

@@ -1,4 +1,4 @@
-"""The rows of a query before they are selected or counted, and what their columns are called."""
+"""The rows of a query before they are selected or counted, and the names of their columns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ EXPLODE = ("EXPLODE", "UNNEST")
 
 
 def is_explode(node: Any) -> bool:
-    """Whether a part of a query makes a row of each element of an array."""
+    """Whether a part of a query makes a row for each element of an array."""
     return isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE
 
 
 def free_name(wanted: str, taken: Container[str]) -> str:
-    """The wanted name, or, if that is taken, one like it.
+    """The wanted name, or a similar one if it is already used.
 
     >>> free_name("n", {"n", "n_2"}), free_name("n", {})
     ('n_3', 'n')
@@ -41,9 +41,9 @@ def free_name(wanted: str, taken: Container[str]) -> str:
 
 @dataclass
 class Side:
-    """A relation of FROM or JOIN: its alias, and its columns' names among the stream's.
+    """A relation of FROM or JOIN: its alias, and its columns' names in the stream.
 
-    Elements of an UNNEST are one, too, of which `relation` is None.
+    The elements of an UNNEST are a side as well, without a `relation`.
     """
 
     relation: Relation | None
@@ -53,11 +53,11 @@ class Side:
 
 @dataclass
 class Scope:
-    """A stream as it comes into being, and what its columns are called.
+    """A stream under construction, and the names of its columns.
 
-    Whatever a query makes is a column of the stream under a name of its own (`new_name`), so that no alias
-    writes over a column that is still to be read. `sides` are the relations of FROM and its joins, `exploded`
-    the columns of EXPLODE by its text, `aliases` the same by the alias in the SELECT.
+    Everything that a query computes becomes a column of the stream with a new name (`new_name`), so that no
+    alias overwrites a column that is still needed. `sides` are the relations of FROM and its joins,
+    `exploded` the columns of EXPLODE by its text, `aliases` the same by the alias in the SELECT.
     """
 
     builder: StreamBuilder
@@ -66,12 +66,12 @@ class Scope:
     aliases: dict[str, str] = field(default_factory=dict)
 
     def new_name(self, wanted: str) -> str:
-        """The name of a new column: the wanted one, or, if that is in use, one like it."""
+        """The name of a new column: the wanted one, or a similar one if it is already used."""
         return free_name(wanted, self.builder.stream.columns)
 
     def expressions(self) -> Expressions:
-        """Those of the rows as they are now."""
-        make = Scalars(self.builder.stream.columns)
+        """Expressions over the rows as they are now."""
+        make = Scalars(self.builder.columns)
         return Expressions(make, lambda node: self._named(make, node), self._no_aggregate)
 
     def _no_aggregate(self, node: Any) -> Scalar | None:
@@ -85,7 +85,7 @@ class Scope:
         return None
 
     def _parts(self, node: exp.Column) -> tuple[str, Any, list[Any]]:
-        """A name taken apart: the alias of its stream, empty for any; the column; and fields of it."""
+        """The parts of a name: the alias of its stream, empty for any; the column; and fields of it."""
         parts = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part)]
         if len(parts) > 1 and any(side.alias == parts[0].name.lower() for side in self.sides):
             return parts[0].name.lower(), parts[1], parts[2:]
@@ -102,7 +102,7 @@ class Scope:
         return one
 
     def resolved(self, node: exp.Column) -> str:
-        """The stream's column that a name means, without its fields. Raises `SqlError` with the nearest."""
+        """The stream's column that a name refers to, without fields. Raises `SqlError` with the nearest."""
         alias, part, fields = self._parts(node)
         name, quoted = part.name, bool(part.args.get("quoted"))
         sides = [side for side in self.sides if not alias or side.alias == alias]
@@ -125,15 +125,15 @@ class Scope:
         if edge_of(node):
             raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
         known_names = [one for side in sides for one in side.columns] + list(self.aliases)
-        text = f"; a text stands in single quotes, '{name}'" if quoted else ""
+        text = f"; strings need single quotes, '{name}'" if quoted else ""
         raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
 
     def all_columns(self, node: Any, taken: Collection[str] = ()) -> dict[str, Scalar]:
         """The columns that ``*`` or ``stream.*`` stands for.
 
-        Those of ``stream.*`` have their declared names; behind one of `taken` stands the stream's.
+        Columns of ``stream.*`` have their declared names; after a name in `taken`, the stream's is added.
         """
-        make = Scalars(self.builder.stream.columns)
+        make = Scalars(self.builder.columns)
         wanted = node.table.lower() if isinstance(node, exp.Column) else ""
         columns: dict[str, Scalar] = {}
         for side in self.sides:
@@ -148,7 +148,7 @@ class Scope:
         return columns
 
     def explode_items(self, items: list[Any]) -> None:
-        """Explode what a SELECT says EXPLODE of: several side by side, shorter ones filled up with nulls."""
+        """Explode the columns in a SELECT's EXPLODE: several side by side, shorter ones filled with nulls."""
         calls: dict[str, tuple[Any, str]] = {}
         aliases: dict[str, str] = {}
         for item in items:
@@ -163,7 +163,7 @@ class Scope:
         if len(names) > 1:
             self._fill_up(names, [node for node, _ in calls.values()])
         if names:
-            # Polars gives an empty array a row with a null; in SQL it is none.
+            # Polars turns an empty array into a row with a null; in SQL there is no row.
             self._drop_empty(names[0], next(iter(calls.values()))[0].expressions[0])
             self._explode(names, next(iter(calls.values()))[0])
         self.exploded |= dict(zip(calls, names))
@@ -195,7 +195,7 @@ class Scope:
         self.sides.append(Side(None, called, {name: own}))
 
     def _lists(self, calls: list[Any], names: list[str], function: str = "EXPLODE") -> list[str]:
-        """New columns of the arrays that are exploded."""
+        """New columns with the arrays that are exploded."""
         expressions, own = self.expressions(), []
         columns: dict[str, Scalar] = {}
         for call, wanted in zip(calls, names):
@@ -211,8 +211,8 @@ class Scope:
         return own
 
     def _fill_up(self, names: list[str], nodes: list[Any]) -> None:
-        """Fill the arrays of each row up with nulls to the length of its longest."""
-        make = Scalars(self.builder.stream.columns)
+        """Fill the arrays of each row with nulls to the length of its longest."""
+        make = Scalars(self.builder.columns)
         lengths = [make.call(make.call(make.column(name), "list.len"), "fill_null", 0) for name in names]
         longest = make.function("max_horizontal", lengths)
         filled = {}
@@ -231,10 +231,12 @@ class Scope:
 
     def _explode(self, names: list[str], at: Any) -> None:
         text = ", ".join(map(repr, names))
+        before = self.builder.columns
         self.builder.then(f".explode({text})", lambda stream: stream.explode(*names), at)
+        self.builder.note({name: before[name].inner for name in names})
 
     def key_column(self, node: Any) -> str:
-        """The column that a part of a join's condition is: a column's own, or a new one."""
+        """The column for a part of a join's condition: a column's own, or a new one."""
         one = self.expressions().scalar(node)
         if isinstance(node, exp.Column) and not self.is_struct_field(node):
             return self.resolved(node)

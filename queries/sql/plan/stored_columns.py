@@ -1,7 +1,7 @@
-"""Which columns of a stored table answer the aggregates of a query, also of some groups, and as sets.
+"""The columns of a stored table that answer a query's aggregates, also for some groups, and as sets.
 
-`COUNT(*) FILTER (WHERE lang = 'en')` is the table's own column, of those groups alone;
-`THETA_INTERSECTION(a, b)` is a new set, made of two of the table's. Both become columns behind its own.
+`COUNT(*) FILTER (WHERE lang = 'en')` is the table's own column, for those groups only;
+`THETA_INTERSECTION(a, b)` is a new set, built from two of the table's. Both become additional columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlglot import exp
 from ....operators.definition.aggregate import Aggregate
 from ....operators.table.schema import END, START, aggregates_of, keys_of, table_schema
 from ....operators.table.windows import declared_windows
-from ....sketches.core.item_kinds import joint_kind
+from ....sketches.core.values.item_kinds import joint_kind
 from ....sketches.theta import Theta
 from ..errors import error_at, errors_at
 from .aggregates import DISTINCT, RANKED, AggregateCall, aggregate_call
@@ -29,18 +29,18 @@ SET_FUNCTIONS: dict[str, Callable[[Theta, Theta], Theta]] = {
     "THETA_INTERSECTION": operator.and_,
     "THETA_DIFFERENCE": operator.sub,
 }
-"""What makes a set of two, by Spark's names; each is answered as a count with its bounds."""
+"""Functions that combine two sets, by Spark's names; each is answered as a count with its bounds."""
 ESTIMATE = "THETA_SKETCH_ESTIMATE"
-"""Spark's name for how many are in a set, which a set answers anyway."""
+"""Spark's name for the size of a set, which is a set's answer anyway."""
 
 
 @dataclass
 class StoredColumns:
-    """The columns of a table that a query's aggregates are read off.
+    """The columns of a table from which a query's aggregates are read.
 
-    `calls` are the aggregates by their nodes' ids, each with its column. `filtered` are columns of some
-    groups: by the condition's text the condition, and by the new name the table's own; `sets` those made of
-    two.
+    `calls` are the aggregates by their nodes' ids, each with its column. `filtered` are columns for some
+    groups: by the condition's text, the condition, and the table's own column by the new name; `sets` are
+    those built from two columns.
     """
 
     table: str
@@ -53,7 +53,7 @@ class StoredColumns:
         self._stored = dict(self.aggregates)
 
     def resolve(self, parts: Sequence[Any]) -> None:
-        """Find the columns of all aggregates in some parts of a query. Raises `SqlError` for one without."""
+        """Find the columns of all aggregates in parts of a query. Raises `SqlError` if one has none."""
         for part in parts:
             for node in part.walk(bfs=False):
                 if isinstance(node, exp.Anonymous) and node.name.upper() in SET_FUNCTIONS:
@@ -82,7 +82,7 @@ class StoredColumns:
         return by_node
 
     def merged(self) -> tuple[str, ...]:
-        """The table's own columns that are merged of all groups."""
+        """The table's own columns that are merged for all groups."""
         made = {*self.sets, *(name for _, names in self.filtered.values() for name in names)}
         used = {name for name, _ in self.calls.values()} | {
             name for one in self.sets.values() for name in one[1:]
@@ -93,7 +93,7 @@ class StoredColumns:
         return (node for part in parts for node in part.walk() if id(node) in self.calls)
 
     def _column(self, one: AggregateCall) -> str:
-        """The table's column that answers an aggregate: of that family and column, or named itself."""
+        """The table's column that answers an aggregate: by family and column, or by name."""
         wanted = one.of.name.lower() if isinstance(one.of, exp.Column) else ""
         if one.of is not None and not wanted:
             raise error_at(
@@ -115,7 +115,7 @@ class StoredColumns:
         )
 
     def _check_options(self, one: AggregateCall, name: str) -> None:
-        """Raise `SqlError` for an aggregate with other parameters than the table has sketched."""
+        """Raise `SqlError` for an aggregate with other parameters than the table's."""
         stored = {**self._stored[name].params, **self._stored[name].answer}
         for option, node in one.inputs:
             kept = self._stored[name].inputs.get(option, "")
@@ -133,7 +133,7 @@ class StoredColumns:
                 raise error_at(one.node, f"{self.table} was not sketched with {option} {value}; {has}")
 
     def _filtered(self, node: Any, column: str) -> str:
-        """The column of an aggregate: the table's own, or that of the groups that its FILTER names."""
+        """The column of an aggregate: the table's own, or that of the groups that its FILTER selects."""
         above = node.parent
         if not isinstance(above, exp.Filter):
             return column
@@ -145,7 +145,7 @@ class StoredColumns:
         return name
 
     def _set(self, node: Any) -> str:
-        """The column of a set expression, made after those of its two sets."""
+        """The column of a set expression, built after those of its two sets."""
         if id(node) in self.calls:
             return self.calls[id(node)][0]
         function = node.name.upper()
@@ -189,9 +189,9 @@ class StoredColumns:
 def with_groups_of(
     table: pa.Table, part: pa.Table, names: Mapping[str, str], of_windows: bool
 ) -> dict[str, pa.Array]:
-    """Columns of some groups beside a table of all: by the new name, the part's column of the other.
+    """Columns of some groups aligned with a table of all: by new name, the part's column.
 
-    A group that the part doesn't have is empty there. `of_windows` says that rows are of windows, too.
+    A group that the part doesn't have is empty there. `of_windows` means that rows belong to windows as well.
     """
     on = [*([START, END] if of_windows else []), *keys_of(table.schema)]
     aggregates = aggregates_of(part.schema)
@@ -210,7 +210,7 @@ def with_groups_of(
 
 
 def set_column(function: str, left: Any, right: Any, one: Aggregate, other: Aggregate) -> pa.Array:
-    """The images of sets, each made of two images in the same row."""
+    """The images of sets, each combined from two images in the same row."""
     combine = SET_FUNCTIONS[function]
     images = []
     for first, second in zip(left.to_pylist(), right.to_pylist()):
@@ -225,7 +225,7 @@ def set_column(function: str, left: Any, right: Any, one: Aggregate, other: Aggr
 def with_columns(
     table: pa.Table, more: Mapping[str, pa.Array], aggregates: Mapping[str, Aggregate]
 ) -> pa.Table:
-    """The table with these columns behind its own, each with its definition."""
+    """The table with these additional columns, each with its definition."""
     keys = keys_of(table.schema)
     types = {key: table.schema.field(key).type for key in keys}
     own = aggregates_of(table.schema)

@@ -1,25 +1,46 @@
-"""A stream as it comes into being, and the Python that makes it."""
+"""A stream under construction, and the Python that builds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from keyword import iskeyword
 from typing import Any
 
 from ..errors import errors_at
-from ..scalars.scalars import Scalar
+from ..scalars.scalars import Scalar, map_places
 
 
 @dataclass
 class StreamBuilder:
-    """A stream as it comes into being, with the Python that makes it."""
+    """A stream under construction, with the Python that builds it.
+
+    `maps` are the types of columns that are or contain MAPs, for which Polars has lists.
+    """
 
     stream: Any
     lines: list[str]
+    maps: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Its columns with their types, MAPs among them."""
+        return {name: self.type_of(name, kind) for name, kind in self.stream.columns.items()}
+
+    def type_of(self, name: str, kind: Any) -> Any:
+        """The SQL type of a column that has this type in Polars."""
+        known = self.maps.get(name)
+        return known if known is not None and known == kind else kind
+
+    def note(self, columns: Mapping[str, Any]) -> None:
+        """Record which of these columns have MAPs."""
+        for name, kind in columns.items():
+            self.maps.pop(name, None)
+            if map_places(kind):
+                self.maps[name] = kind
 
     def then(self, text: str, make: Callable[[Any], Any], at: Any) -> None:
-        """One more step. What it raises is an error of that part of the query."""
+        """Add a step. Errors that it raises become errors of that part of the query."""
         with errors_at(at):
             self.stream = make(self.stream)
         self.lines.append(text)
@@ -29,6 +50,7 @@ def with_columns(builder: StreamBuilder, columns: Mapping[str, Scalar], at: Any)
     """Add columns to the rows of a stream."""
     named = {name: one.expr for name, one in columns.items()}
     builder.then(f".with_columns({named_text(columns)})", lambda stream: stream.with_columns(**named), at)
+    builder.note({name: one.type for name, one in columns.items()})
 
 
 def named_text(columns: Mapping[str, Scalar]) -> str:
@@ -37,14 +59,14 @@ def named_text(columns: Mapping[str, Scalar]) -> str:
 
 
 def arguments(texts: Mapping[str, str]) -> str:
-    """Keyword arguments, also of names that are no words of Python."""
+    """Keyword arguments, also for names that aren't Python identifiers."""
     if all(name.isidentifier() and not iskeyword(name) for name in texts):
         return ", ".join(f"{name}={text}" for name, text in texts.items())
     return "**{" + ", ".join(f"{name!r}: {text}" for name, text in texts.items()) + "}"
 
 
 def aggregate_source(one: Any) -> str:
-    """The Python of a definition's aggregate."""
+    """The Python for a definition's aggregate."""
     module = "sg.stored" if one.family.stored else "sg"
     line = one.family
     given = [] if one.column is None else [repr(one.column)]
@@ -57,7 +79,7 @@ def aggregate_source(one: Any) -> str:
 
 
 def bare(text: str) -> str:
-    """A text without the parentheses around all of it."""
+    """A text without parentheses around all of it."""
     if not text.startswith("("):
         return text
     depth = 0
@@ -77,7 +99,7 @@ def bare(text: str) -> str:
 
 
 def source_text(lines: list[str]) -> str:
-    """The Python of a stream."""
+    """The Python for a stream."""
     body = "\n".join(f"    {line}" for line in lines)
     header = "import polars as pl\nimport streamgauge as sg\n"
     if "datetime(" in body.replace("Datetime(", "").replace("to_datetime(", ""):

@@ -1,4 +1,4 @@
-"""The rows of a topic as a stream's first lines."""
+"""The rows of a topic as the beginning of a stream."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
+from ....operators.definition.tables import LookupTable
 from ....operators.files.local_run import stream_of
 from ..errors import error_at, errors_at
 from ..scalars.scalar_functions import FUNCTIONS
@@ -18,12 +19,12 @@ from .catalog import Relation, file_type
 from .stream_builder import StreamBuilder, with_columns
 
 MESSAGE = {"rowtime": "timestamp", "rowpartition": "partition", "rowoffset": "offset"}
-"""Columns of every stream, and the parts of a message that they are."""
+"""Columns that every stream has, and the parts of a message that they contain."""
 
 
 @dataclass(frozen=True)
 class TopicReader:
-    """Makes streams of topics; `stream_class` is what they are, brokers and settings those of all."""
+    """Builds streams of topics; `stream_class` is their class, brokers and settings apply to all."""
 
     servers: str = "localhost:9092"
     config: Mapping[str, Any] | None = None
@@ -31,12 +32,13 @@ class TopicReader:
 
     @property
     def servers_text(self) -> str:
-        """The Python that names the brokers; empty for the usual ones."""
+        """The Python that names the brokers; empty for the default."""
         return "" if self.servers == "localhost:9092" else f", bootstrap_servers={self.servers!r}"
 
-    def lookup(self, relation: Relation) -> Any:
-        """The table that rows are joined with."""
-        return relation.lookup(self.servers, self.config)
+    def lookup(self, relation: Relation, versioned: bool = False) -> tuple[LookupTable, str]:
+        """The table for a join, and its Python."""
+        table, text = relation.lookup(self.servers, self.config, versioned)
+        return table, f"{text}{self.servers_text})"
 
     def scan(
         self, relation: Relation, names: set[str], time: str, at: Any
@@ -65,20 +67,21 @@ class TopicReader:
                 relation.topic, bootstrap_servers=self.servers, config=self.config, **options
             )
         builder = StreamBuilder(stream, [f"sg.Stream.from_kafka({', '.join(texts)}{self.servers_text})"])
+        builder.note(relation.columns)
         columns = {name: name for name in relation.columns if name in stream.columns}
         _plain_types(builder, relation, at)
         if relation.key in message and relation.columns[relation.key] != pl.String():
             make = Scalars(stream.columns)
-            # A key that is no number makes a dead letter, as a value does that doesn't fit.
+            # A key that is not a number makes a dead letter, like a value that doesn't fit.
             one = make.call(make.column(relation.key), "cast", relation.columns[relation.key])
             with_columns(builder, {relation.key: one}, at)
         if "ROWTIME" in message:
-            make = Scalars(builder.stream.columns)
+            make = Scalars(builder.columns)
             plain = make.call(make.column("ROWTIME"), "dt.replace_time_zone", None)
             with_columns(builder, {"ROWTIME": make.cast(plain, pl.Datetime("us"))}, at)
         columns |= {name: name for name in message if name not in columns}
         if relation.time and "rowtime" in names:
-            with_columns(builder, {"ROWTIME": _row_time(Scalars(builder.stream.columns), relation)}, at)
+            with_columns(builder, {"ROWTIME": row_time(Scalars(builder.columns), relation)}, at)
             columns["ROWTIME"] = "ROWTIME"
         return builder, columns
 
@@ -98,14 +101,14 @@ class TopicReader:
         columns = {name: name for name in relation.columns}
         _plain_types(builder, relation, at)
         if "rowtime" in names:
-            with_columns(builder, {"ROWTIME": _row_time(Scalars(builder.stream.columns), relation)}, at)
+            with_columns(builder, {"ROWTIME": row_time(Scalars(builder.columns), relation)}, at)
             columns["ROWTIME"] = "ROWTIME"
         return builder, columns
 
 
 def _plain_types(builder: StreamBuilder, relation: Relation, at: Any) -> None:
-    """Give columns the types that SQL has: times in UTC without a zone, and signed numbers."""
-    make = Scalars(builder.stream.columns)
+    """Cast columns to SQL's types: times in UTC without a zone, and signed numbers."""
+    make = Scalars(builder.columns)
     cast: dict[str, Scalar] = {}
     for name, kind in builder.stream.columns.items():
         wanted = relation.columns.get(name, kind)
@@ -118,7 +121,7 @@ def _plain_types(builder: StreamBuilder, relation: Relation, at: Any) -> None:
         with_columns(builder, cast, at)
 
 
-def _row_time(make: Scalars, relation: Relation) -> Scalar:
+def row_time(make: Scalars, relation: Relation) -> Scalar:
     """A row's event time as a TIMESTAMP."""
     one = make.column(relation.time)
     if one.kind == "whole":

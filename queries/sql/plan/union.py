@@ -1,23 +1,24 @@
-"""UNION ALL: the rows of several queries under the names of the first, each column by its place."""
+"""UNION ALL: the rows of several queries with the column names of the first, matched by position."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from ..errors import error_at, errors_at
-from ..scalars.scalars import a_type, holds, sql_type
+from ..scalars.scalars import a_type, holds, sql_type, type_source
 from .logical_plan import LogicalPlan
+from .stream_builder import arguments
 
 
 def union_plans(plans: Sequence[LogicalPlan], at: Sequence[Any]) -> list[LogicalPlan]:
     """The plans with the first one's columns; `at` are their SELECTs.
 
-    Raises `SqlError` for windows, for other numbers and types of columns, and where the event time would be
-    one column in some rows and another in others.
+    Raises `SqlError` for windows, for different numbers or types of columns, and if the event time would be
+    different columns in different rows.
     """
     first = plans[0]
     names = list(first.columns)
@@ -62,8 +63,19 @@ def union_plans(plans: Sequence[LogicalPlan], at: Sequence[Any]) -> list[Logical
 
 def _with_columns(plan: LogicalPlan, columns: dict[str, pl.DataType], at: Any) -> LogicalPlan:
     """The plan with its columns renamed and cast."""
-    if list(plan.columns.items()) == list(columns.items()):
+    if not renaming_text(plan, columns):
         return plan
     selected = {new: pl.col(old).cast(kind) for old, (new, kind) in zip(plan.columns, columns.items())}
     with errors_at(at):
         return replace(plan, stream=plan.stream.select(**selected), columns=columns)
+
+
+def renaming_text(plan: LogicalPlan, columns: Mapping[str, pl.DataType]) -> str:
+    """The Python that gives a plan's rows these columns, by position; empty if they have them."""
+    if list(plan.columns.items()) == list(columns.items()):
+        return ""
+    named = {
+        new: f"pl.col({old!r}).cast({type_source(kind)})"
+        for old, (new, kind) in zip(plan.columns, columns.items())
+    }
+    return f".select({arguments(named)})"

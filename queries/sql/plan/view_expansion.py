@@ -1,7 +1,7 @@
-"""Rows that a query names: WITH, queries in FROM and views, put in place of their names.
+"""Expanding named queries of rows: WITH, queries in FROM and views.
 
-Such a query selects, joins and filters the rows of streams, one by one. What it is made of becomes a part of
-the query around it: each name stands for its expression, and both conditions must hold.
+Such a query selects, joins and filters the rows of streams. It is merged into the query around it: each name
+is replaced by its expression, and both conditions must hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ..errors import error_at, nearest
+from ..errors import error_at, nearest, span_of
 from ..parse.nodes import WindowedTable
 from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
@@ -26,15 +26,19 @@ _ROWS = {"expressions", "from_", "joins", "where"}
 
 @dataclass(frozen=True)
 class _ViewQuery:
-    """A named query: its tree, what its names stand for, and whether all columns come through."""
+    """A named query: its tree, what its names stand for, and whether all columns are passed through.
+
+    `union` has the SELECTs of a UNION ALL, which are not expanded but planned separately.
+    """
 
     select: exp.Select
     outputs: Mapping[str, Any]
     everything: bool
+    union: tuple[exp.Select, ...] = ()
 
 
 def expand_views(select: exp.Select, catalog: Catalog) -> None:
-    """Put the queries that a query names in their places. Raises `SqlError` for what isn't rows."""
+    """Expand the queries that a query names. Raises `SqlError` for queries that don't return rows."""
     _merged(select, {}, catalog)
 
 
@@ -58,10 +62,28 @@ def _check(node: Any, known: set[str], what: str) -> None:
             raise error_at(node, f"{name.strip('_').upper()} of {what} is not supported; leave it out")
 
 
-def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _ViewQuery:
-    """A query of rows. Raises `SqlError` for others."""
+def view_rows(name: str, select: exp.Select) -> exp.Select:
+    """All rows of a view's query, as a query."""
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    table = exp.Subquery(this=select.copy(), alias=alias)
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
+
+
+def _named(
+    select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog, places: bool = False
+) -> _ViewQuery:
+    """A query of rows. Raises `SqlError` for others.
+
+    After a UNION ALL its columns are identified by their `places` only, and need no names.
+    """
     if not isinstance(select, exp.Select):
         raise error_at(select, "a named query must be a SELECT")
+    if others := select.args.get("union"):
+        select.set("union", None)
+        parts = [_named(select, named, catalog)]
+        parts += [_named(one, named, catalog, places=True) for one in others]
+        union = tuple(part.select for part in parts)
+        return _ViewQuery(parts[0].select, parts[0].outputs, parts[0].everything, union)
     select = _merged(select, named, catalog)
     for name, value in select.args.items():
         if value and name not in _ROWS:
@@ -84,10 +106,10 @@ def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _V
         if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
             everything = True
         elif isinstance(item, exp.Alias) or isinstance(node, exp.Column):
-            if item.alias_or_name.lower() in outputs:
+            if item.alias_or_name.lower() in outputs and not places:
                 raise error_at(item, f"{item.alias_or_name} is selected twice; give one another name, AS …")
             outputs[item.alias_or_name.lower()] = node
-        else:
+        elif not places:
             raise error_at(item, "a column of a named query must have a name: expression AS name")
     if everything:
         _check_names(select, outputs, catalog)
@@ -104,7 +126,7 @@ def _check_star(select: exp.Select, star: exp.Column) -> None:
 
 
 def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalog) -> None:
-    """Raise `SqlError` for a column beside * that has the name of one that * stands for."""
+    """Raise `SqlError` for a column beside * with the name of one that * stands for."""
     joined = [join.this for join in select.args.get("joins") or ()]
     for table in [select.args["from_"].this, *joined]:
         relation = catalog.relations.get(table.name.lower()) if isinstance(table, exp.Table) else None
@@ -116,7 +138,7 @@ def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalo
 
 
 def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalog) -> exp.Select:
-    """A query, with the one that it reads in place of that one's name."""
+    """A query merged with the query that it reads."""
     if (given := select.args.get("with_")) is not None:
         _check(given, {"expressions"}, "WITH")
         named = dict(named)
@@ -128,10 +150,9 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
         return select
     table = select.args["from_"].this
     if isinstance(table, exp.Subquery):
-        if not isinstance(table.this, exp.Select):
-            raise error_at(table, "FROM takes a name without brackets")
         _check(table, {"this", "alias"}, "a query in FROM")
-        alias, inner = _alias(table).lower(), _named(table.this, named, catalog)
+        rows = _selects(table)
+        alias, inner = _alias(table).lower(), _named(rows, named, catalog)
     elif isinstance(table, exp.Table) and table.name.lower() in named:
         _check(table, {"this", "alias", "windowed"}, f"{table.name}, a named query,")
         alias, inner = (table.alias or table.name).lower(), named[table.name.lower()]
@@ -140,11 +161,14 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
         alias = (table.alias or table.name).lower()
         inner = _named(_at(catalog.views[table.name.lower()], table.this), {}, catalog)
     else:
-        _check_joined(select, named, catalog)
+        _expand_joined(select, named, catalog)
         return select
     joins = select.args.get("joins") or []
+    _expand_joined(select, named, catalog)
+    if inner.union or (joins and _is_apart(inner, alias, joins)):
+        select.set("from_", exp.From(this=_apart(table, inner, alias)))
+        return select
     if joins:
-        _check_joined(select, named, catalog)
         inner = _beside(inner, alias, joins)
         for column in list(select.find_all(exp.Column)):
             _qualify(column, inner, alias, joins, catalog)
@@ -168,31 +192,81 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
     return select
 
 
-def _check_joined(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalog) -> None:
-    """Raise `SqlError` for a join with a named query."""
+def _selects(table: exp.Subquery) -> exp.Select:
+    """The SELECT in brackets, with those of its UNION ALL."""
+    selects: list[Any] = []
+    waiting: list[Any] = [table.this]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Subquery) and not node.args.get("alias"):
+            waiting.append(node.this)
+        elif isinstance(node, exp.Union) and not node.args.get("distinct"):
+            _check(node, {"this", "expression", "distinct"}, "UNION ALL")
+            waiting += [node.expression, node.this]
+        elif isinstance(node, exp.SetOperation):
+            word = type(node).__name__.upper()
+            raise error_at(node.this, f"{word}: streams support only UNION ALL")
+        elif isinstance(node, exp.Select):
+            selects.append(node)
+        else:
+            raise error_at(table, "FROM takes a name without brackets")
+    first, *others = selects
+    if others:
+        first.set("union", others)
+    return first
+
+
+def _expand_joined(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalog) -> None:
+    """Replace the named queries that a query joins; each is planned separately."""
     for join in select.args.get("joins") or ():
-        name = join.this.name.lower()
-        if isinstance(join.this, exp.Subquery) or name in named or name in catalog.views:
-            raise error_at(join.this, "a named query is read by FROM: write the join within it")
+        table = join.this
+        name = table.name.lower()
+        if isinstance(table, exp.Subquery):
+            _check(table, {"this", "alias", "within"}, "a query in JOIN")
+            alias, inner = _alias(table).lower(), _named(_selects(table), named, catalog)
+        elif not isinstance(table, exp.Table) or not (name in named or name in catalog.views):
+            continue
+        else:
+            _check(table, {"this", "alias", "within"}, f"{table.name}, a named query,")
+            alias = (table.alias or table.name).lower()
+            if name in named:
+                inner = named[name]
+            else:
+                inner = _named(_at(catalog.views[name], table.this), {}, catalog)
+        join.set("this", _apart(table, inner, alias))
+
+
+def _apart(table: Any, inner: _ViewQuery, alias: str) -> exp.Table:
+    """A table in place of a named query that is planned and checked separately, outside this tree."""
+    name = exp.to_identifier(alias, quoted=True)
+    options = {option: table.args.get(option) for option in ("windowed", "within")}
+    made = exp.Table(this=name, **{option: value for option, value in options.items() if value is not None})
+    start, end = span_of(table)
+    queries = [one.copy() for one in inner.union or (inner.select,)]
+    made.meta.update(start=start, end=end - 1, union=queries)
+    return made
+
+
+def _is_apart(inner: _ViewQuery, alias: str, joins: list[Any]) -> bool:
+    """Whether a named query must be planned separately, given these joins.
+
+    Otherwise its conditions and those of the query around it are simply combined.
+    """
+    own = {inner.select.args["from_"].this.alias_or_name.lower(), alias}
+    if inner.select.args.get("joins") or inner.everything:
+        return True
+    return any(
+        not isinstance(join.this, exp.Table)
+        or (join.args.get("side") or "").upper() not in ("", "LEFT")
+        or join.this.meta.get("union")
+        or join.this.alias_or_name.lower() in own
+        for join in joins
+    )
 
 
 def _beside(inner: _ViewQuery, alias: str, joins: list[Any]) -> _ViewQuery:
-    """A named query beside which others are joined: its columns have the name of its stream before them.
-
-    Raises `SqlError` for a query that has joins itself or selects *, and for a join that also gives rows that
-    aren't the named query's, of which its conditions would have to hold before.
-    """
-    at, source = joins[0].this, inner.select.args["from_"].this
-    own = source.alias_or_name
-    if inner.select.args.get("joins") or inner.everything:
-        raise error_at(at, f"{alias} is a named query with joins or with *: write the join within it")
-    for join in joins:
-        if not isinstance(join.this, exp.Table) or (join.args.get("side") or "").upper() not in ("", "LEFT"):
-            place = join.this.expressions[0] if isinstance(join.this, exp.Unnest) else join.this
-            raise error_at(place, f"{alias} is a named query: write the join within it")
-    names = [join.this.alias_or_name.lower() for join in joins]
-    if same := {own.lower(), alias} & {*names}:
-        raise error_at(at, f"{min(same)} is joined twice; give it another name, JOIN … AS other")
+    """A named query that others are joined with: its columns are prefixed with the name of its stream."""
+    own = inner.select.args["from_"].this.alias_or_name
     select = inner.select.copy()
     for column in list(select.find_all(exp.Column)):
         parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
@@ -206,14 +280,14 @@ def _beside(inner: _ViewQuery, alias: str, joins: list[Any]) -> _ViewQuery:
 
 
 def _placed(parts: list[Any], column: exp.Column) -> exp.Column:
-    """A column of the query as it is planned, by the parts of its name, where another stands."""
+    """A column of the query as planned, given by the parts of its name, at another column's position."""
     made = exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(parts))))
     made.meta.update({**column.meta, "placed": True})
     return made
 
 
 def _qualify(column: exp.Column, inner: _ViewQuery, alias: str, joins: list[Any], catalog: Catalog) -> None:
-    """Mark a column of a joined stream or table, which a named query's names don't stand for.
+    """Mark a column of a joined stream or table, which the names of a named query don't stand for.
 
     Raises `SqlError` for a name that both have, and for * of both.
     """
@@ -240,7 +314,7 @@ def _qualify(column: exp.Column, inner: _ViewQuery, alias: str, joins: list[Any]
 
 
 def _window_of(window: WindowedTable, inner: _ViewQuery, alias: str) -> WindowedTable:
-    """The window of a named query as one of the stream that it reads."""
+    """The window of a named query as one over the stream that it reads."""
     if inner.select.args["from_"].this.args.get("windowed") is not None:
         raise error_at(window, "a query has one window, and the named query has it already")
     made = window.copy()
@@ -256,7 +330,7 @@ def _window_of(window: WindowedTable, inner: _ViewQuery, alias: str) -> Windowed
 
 
 def _at(select: exp.Select, at: Any) -> exp.Select:
-    """A view's query, all of which stands where its name does."""
+    """A view's query, with the position of its name in all parts."""
     copied = select.copy()
     for node in copied.walk():
         if "start" in node.meta:
@@ -265,7 +339,7 @@ def _at(select: exp.Select, at: Any) -> exp.Select:
 
 
 def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
-    """What is selected, a * as what it stands for; a column keeps its name."""
+    """The selected items, with * expanded; a column keeps its name."""
     for item in select.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             if select.args.get("joins"):
@@ -284,7 +358,7 @@ def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
 
 
 def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping[str, Any]) -> None:
-    """Put what a column's name stands for in its place. Raises `SqlError` for a name that there isn't."""
+    """Replace a column's name by what it stands for. Raises `SqlError` for an unknown name."""
     if column.meta.get("placed") or _is_word(column) or isinstance(column.this, exp.Star):
         return
     parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
@@ -296,7 +370,7 @@ def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping
     if name.lower() not in inner.outputs:
         part = _part_of(column)
         if part == "group" and not fields and name.lower() in aliases:
-            # An alias may be the name of a column that doesn't come through.
+            # An alias may be the name of a column that isn't passed through.
             again = column.replace(aliases[name.lower()].copy())
             for below in list(again.find_all(exp.Column)):
                 _replace(below, inner, alias, {})
@@ -317,14 +391,14 @@ def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping
 
 
 def _part_of(column: Any) -> str:
-    """The clause of the query that a column stands in."""
+    """The clause of the query that contains a column."""
     while column.parent is not None and not isinstance(column.parent, exp.Select):
         column = column.parent
     return str(column.arg_key)
 
 
 def _is_word(column: exp.Column) -> bool:
-    """Whether it is no column: a unit of time, the name of a parameter, or of a field."""
+    """Whether it is not a column but a unit of time, or the name of a parameter or of a field."""
     above = column.parent
     if isinstance(above, exp.JSONExtract):
         return column.arg_key == "expression"

@@ -1,4 +1,4 @@
-"""A query of windows: what its stream keeps of them, and what is read off once they close."""
+"""A query of windows: what its stream stores, and what is read when windows close."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 from sqlglot import exp
 
 from ....operators.definition.sources import FrameSource
 from ....operators.families import family
 from ....operators.table.schema import END, START
 from ....operators.windows.all_time import WholeInput
+from ....sketches.exact.groups import DIGITS
 from ..errors import SqlError, error_at
 from ..parse.nodes import WindowedTable
 from ..scalars.function_aliases import unknown_function
@@ -56,7 +58,7 @@ class WindowAggregation:
             aggregate_calls += aggregates_in(node)
         if not aggregate_calls:
             self._check_functions(items)
-            raise error_at(items[0], "a query of windows must count something, such as COUNT(*)")
+            raise error_at(items[0], "a query of groups or windows must count something, such as COUNT(*)")
         named, lines = self._aggregate_columns(aggregate_calls, items, keys)
         if keys:
             names = list(dict.fromkeys(keys.values()))
@@ -81,7 +83,7 @@ class WindowAggregation:
         return self._selected(items, keys, aggregate_calls, named, aliases, push, limit)
 
     def _check_edges(self, window: Window) -> None:
-        """Raise `SqlError` for an edge of another window, or one called after no stream of the query."""
+        """Raise `SqlError` for an edge of another window, or one named after an unknown stream."""
         for call in self._select.find_all(exp.Anonymous):
             if call.name.upper() in EDGES and call.expressions:
                 alike = exp.Anonymous(this=call.name.rpartition("_")[0], expressions=call.expressions)
@@ -98,14 +100,16 @@ class WindowAggregation:
         if not window.method and (
             edges := [one for one in self._select.find_all(exp.Column) if _is_edge(one)]
         ):
-            raise error_at(edges[0], "without a WINDOW all rows are counted together, and there are no edges")
+            raise error_at(
+                edges[0], "without a WINDOW, all rows are counted together, and windows have no edges"
+            )
         aliases = {*SPARK_WINDOWS, *(side.alias for side in self._scope.sides)}
         for column in self._select.find_all(exp.Column):
             if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:
                 raise error_at(column, f"no stream of the query is called {column.parts[0].name}")
 
     def _check_functions(self, items: list[Any]) -> None:
-        """Raise `SqlError` for a misspelt function, which may have been meant as an aggregate."""
+        """Raise `SqlError` for a misspelt function that may have been meant as an aggregate."""
         known = [*function_names(), *FUNCTIONS, *BOUNDS]
         for item in items:
             for node in item.find_all(exp.Anonymous):
@@ -113,7 +117,7 @@ class WindowAggregation:
                     raise error_at(node, unknown_function(node.name, known))
 
     def _keys(self, items: list[Any]) -> dict[str, str]:
-        """The group's columns: by the text of what stands in GROUP BY, the stream's column."""
+        """The group's columns: by the text in GROUP BY, the stream's column."""
         group = self._select.args.get("group")
         if group is None:
             return {}
@@ -153,7 +157,7 @@ class WindowAggregation:
         return {**keys, **exploded}
 
     def _edge_of(self, item: Any, aliases: Mapping[str, Any]) -> str:
-        """The window's edge that a part of GROUP BY is, by its name or an alias; empty for others."""
+        """The window's edge that a part of GROUP BY refers to, by name or alias; empty for others."""
         if isinstance(item, exp.Column) and not item.table and not _is_edge(item):
             known = {name.lower() for side in self._scope.sides for name in side.columns}
             if (lower := item.name.lower()) not in known:
@@ -174,14 +178,14 @@ class WindowAggregation:
             self._plain_keys.add(name)
         else:
             one = self._scope.expressions().scalar(node)
-            # An alias that is a column's name would write over that column before it is counted.
+            # An alias that is a column's name would overwrite that column before it is counted.
             taken = self._scope.builder.stream.columns
             name = self._scope.new_name(alias if alias and alias not in taken else str(node.sql()))
             with_columns(self._scope.builder, {name: one}, node)
         return {text: name, node.sql(): name}
 
     def _partitioned(self, window: Window, keys: Mapping[str, str]) -> Window:
-        """A SESSION in FROM with the keys that its sessions are by: those of PARTITION BY, or none.
+        """A SESSION in FROM with the keys of its sessions: those of PARTITION BY, or none.
 
         Raises `SqlError` for a key that isn't in GROUP BY.
         """
@@ -207,7 +211,7 @@ class WindowAggregation:
     def _aggregate_columns(
         self, aggregate_calls: list[AggregateCall], items: list[Any], keys: Mapping[str, str]
     ) -> tuple[dict[str, tuple[Any, list[AggregateCall]]], dict[str, str]]:
-        """The aggregates of the definition by their names, each with the queries' calls that it answers."""
+        """The aggregates of the definition by name, each with the query's calls that it answers."""
         columns: dict[str, Scalar] = {}
         prepared: list[tuple[AggregateCall, str | None, dict[str, str]]] = []
         for one in aggregate_calls:
@@ -239,18 +243,24 @@ class WindowAggregation:
         return named, {name: aggregate_source(one) for name, (one, _) in named.items()}
 
     def _filter_of(self, node: Any) -> Any:
-        """The condition of FILTER (WHERE …) behind an aggregate."""
+        """The condition of FILTER (WHERE …) after an aggregate."""
         above = node.parent
         if isinstance(above, exp.Filter) and above.this is node:
             return above.expression.this
         return None
 
     def _input(self, node: Any, condition: Any, columns: dict[str, Scalar], call: AggregateCall) -> str:
-        """The column that an aggregate is of: a column's own, or a new one named after the expression."""
+        """The column that an aggregate reads: a column's own, or a new one named after the expression."""
         expressions = self._scope.expressions()
         one = expressions.scalar(node)
+        if isinstance(one.type, pl.Decimal) and (one.type.precision or 38) > DIGITS and call.family == "sum":
+            raise error_at(
+                node,
+                f"a SUM of {a_type(one.type)} might need more than 38 digits: write SUM(CAST(x AS "
+                f"DECIMAL({DIGITS}, {min(one.type.scale, DIGITS)}))), or CAST AS DOUBLE",
+            )
         if one.kind == "list" and call.family == "count":
-            # An aggregate of a list is of its elements; COUNT in SQL is of rows.
+            # An aggregate of a list is over its elements; COUNT in SQL is over rows.
             one = expressions.make.when(
                 [(expressions.make.call(one, "is_not_null"), expressions.make.literal(1))], None
             )
@@ -318,7 +328,7 @@ class WindowAggregation:
         )
 
     def _key_of(self, node: exp.Column) -> str:
-        """The key of the groups that a column's name means; empty for a column that is none."""
+        """The key of the groups that a column's name refers to; empty if it isn't one."""
         try:
             name = self._scope.resolved(node)
         except SqlError:
@@ -327,7 +337,7 @@ class WindowAggregation:
 
 
 def _lengths(window: Window) -> dict[str, Any]:
-    """What decides where windows lie, beside their length."""
+    """What determines the windows, besides their length."""
     return {name: value for name, value in window.named if name in ("every", "offset", "zone")}
 
 

@@ -1,4 +1,4 @@
-"""The windows of a query, in the words of ksqlDB, Flink, RisingWave and Spark: all the same `Stream`."""
+"""The windows of a query, in the syntax of ksqlDB, Flink, RisingWave or Spark, for the same `Stream`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NO_ZONE = "a session has no time zone: it begins with a row; leave AT TIME ZONE
 class Window:
     """A window: the stream's method, its text, and the column that it names as the event time, if any.
 
-    Without a method all rows are counted together, as those of files can be. `partition` are the columns of
-    PARTITION BY of a SESSION in FROM; None for windows of each group.
+    Without a method all rows are counted together, which is possible for files. `partition` are the columns
+    of PARTITION BY of a SESSION in FROM; None for windows of each group.
     """
 
     node: Any
@@ -32,13 +32,13 @@ class Window:
 
     @property
     def text(self) -> str:
-        """The Python of it."""
+        """The Python for it."""
         parts = [*map(repr, self.given), *(f"{name}={value!r}" for name, value in self.named)]
         return f".{self.method}({', '.join(parts)})"
 
     @property
     def apply(self) -> Callable[[Any], Any]:
-        """What makes the windows of a stream."""
+        """A function that adds the windows to a stream."""
         return lambda stream: getattr(stream, self.method)(*self.given, **dict(self.named))
 
 
@@ -83,9 +83,9 @@ def window_of_table(node: Any) -> Window:
 
 
 def check_grouped(window: Any, edges: Collection[str]) -> None:
-    """Raise `SqlError` for a window in FROM whose edges GROUP BY doesn't name, `edges` being those it does.
+    """Raise `SqlError` for a window in FROM if GROUP BY doesn't name its edges; `edges` are those it names.
 
-    In Flink and RisingWave such a query merges all windows, where a row of a HOP counts several times.
+    In Flink and RisingWave such a query merges all windows, and a row of a HOP counts several times.
     """
     if END in edges or (START in edges and window.this != "CUMULATE"):
         return
@@ -100,7 +100,7 @@ def check_grouped(window: Any, edges: Collection[str]) -> None:
 def window_call(node: Any) -> Window | None:
     """``window(ts, '1 minute')``, ``session_window(…)`` or ``TUMBLE(ts, …)`` in GROUP BY; None for others.
 
-    Behind the lengths may stand an offset, and the time may be ``ts AT TIME ZONE 'Europe/Helsinki'``.
+    An offset may follow the lengths, and the time may be ``ts AT TIME ZONE 'Europe/Helsinki'``.
     """
     if not isinstance(node, exp.Anonymous):
         return None
@@ -138,7 +138,7 @@ def window_call(node: Any) -> Window | None:
 
 
 def _place(offset: Any, zone: str | None) -> tuple[tuple[str, str], ...]:
-    """Where windows begin, as keyword arguments."""
+    """The alignment of windows, as keyword arguments."""
     given = (("offset", None if offset is None else offset.duration), ("zone", zone))
     return tuple((name, value) for name, value in given if value is not None)
 
@@ -149,7 +149,7 @@ def _calendar(*lengths: Any) -> bool:
 
 def _hopping(node: Any, size: Any, every: Any, time: Any, named: tuple[tuple[str, str], ...] = ()) -> Window:
     if not _calendar(size, every) and int(every.this) > int(size.this):
-        raise error_at(node, "a hopping window must advance by no more than its size, or rows are left out")
+        raise error_at(node, "a hopping window must advance by no more than its size, or rows would be lost")
     if every.duration == size.duration:
         return Window(node, "tumbling", (size.duration,), named, time)
     return Window(node, "hopping", (size.duration,), (("every", every.duration), *named), time)

@@ -1,4 +1,4 @@
-"""``CREATE ALERT``: the rule that a query's HAVING is, and the topic that its alerts go to."""
+"""``CREATE ALERT``: the rule for a query's HAVING, and the topic for its alerts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CURE = (
 
 @dataclass(frozen=True)
 class _Compared:
-    """An answer that is compared with a number: what of the stream's answers, and which limit."""
+    """An answer that is compared with a number: the path in the stream's answers, and the limit."""
 
     value: str
     limit: str
@@ -52,7 +52,7 @@ def alert_plan(node: CreateAlert, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
     if plan.selection.order:
         raise error_at(node.select.args["order"].expressions[0], "ORDER BY: an alert has no rows to sort")
     if plan.limit is not None:
-        raise error_at(node.name, "LIMIT ends a query: an alert goes on; leave it out")
+        raise error_at(node.name, "LIMIT ends a query: an alert continues; leave it out")
     aliases = {
         item.alias.lower(): item.this for item in node.select.expressions if isinstance(item, exp.Alias)
     }
@@ -90,13 +90,13 @@ def alert_plan(node: CreateAlert, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
         f"alerting = sg.rules.Alerting([rule], to=[sg.rules.AlertsToKafka({topic!r})], "
         f"name={str(node.name)!r})"
     )
-    # What an alert holds is its rule's, and a rule may be another when a group goes on.
+    # An alert's state belongs to its rule, which may have changed when a group resumes.
     stream = replace(plan.stream, compared={})
     return replace(plan, stream=stream, sinks=(alerting,), source=source), topic
 
 
 def alert_relation(node: CreateAlert, plan: LogicalPlan, topic: str, text: str) -> Relation:
-    """The stream of the alerts, by whose name they can be selected."""
+    """The stream of the alerts, from which they can be selected by name."""
     kinds = [plan.stream.columns[name] for name in plan.keys if name in plan.stream.columns]
     key = {} if not kinds else {"key": kinds[0] if len(kinds) == 1 else pl.List(pl.String())}
     columns = {
@@ -115,7 +115,7 @@ def alert_relation(node: CreateAlert, plan: LogicalPlan, topic: str, text: str) 
 def _compared(
     node: Any, calls: Mapping[int, tuple[str, AggregateCall]], aliases: Mapping[str, Any]
 ) -> _Compared:
-    """What a comparison holds against a number."""
+    """The answer that a comparison compares with a number."""
     if type(node) not in _LIMITS:
         raise error_at(node, _CURE)
     kind, left, right = type(node), node.this, node.expression
@@ -139,7 +139,7 @@ def _compared(
 
 
 def _bare(node: Any, aliases: Mapping[str, Any]) -> Any:
-    """An aggregate without what only makes a number of it: its FILTER, brackets, a CAST, times 1.0."""
+    """An aggregate without wrappers that only convert it: its FILTER, brackets, a CAST, times 1.0."""
     if isinstance(node, exp.Column) and node.name.lower() in aliases:
         return _bare(aliases[node.name.lower()], aliases)
     if isinstance(node, exp.Mul) and node.expression.is_number and float(node.expression.this) == 1:
@@ -150,7 +150,7 @@ def _bare(node: Any, aliases: Mapping[str, Any]) -> Any:
 
 
 def _path(node: Any, calls: Mapping[int, tuple[str, AggregateCall]]) -> str:
-    """The answer that an aggregate is, as rules name it."""
+    """The path of an aggregate's answer, in the form that rules use."""
     if id(node) not in calls:
         raise error_at(node, _CURE)
     name, one = calls[id(node)]

@@ -1,4 +1,4 @@
-"""Statements on brokers: queries run as consumers, straight off their topics."""
+"""Running statements on brokers: queries are consumers that read topics directly."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ from .row_reader import ReceivedMessage, RowReader, as_message, topics_of
 from .statement_result import warnings_of
 
 _SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
 _MOST = 10_000
-"""Messages that are worked on at a time."""
+"""The number of messages processed at a time."""
 
 
 @dataclass
 class Brokers:
-    """An engine on brokers; `settings` are librdkafka's, the address among them.
+    """An engine on brokers; `settings` are librdkafka's, including the address.
 
-    With `until` ``"latest"`` every query ends when all messages that are there are in; otherwise a push query
-    goes on, and so do those that write, until `stop`. Queries that write and read the same topics share one
-    reading. `runs` runs them: as consumers, which with a group resume where the same group ended, each with
-    the table of the group ``<group>.<topics>.<query>``, or on Spark.
+    If `until` is ``"latest"``, every query ends when all existing messages are processed; otherwise a push
+    query, and queries that write, continue until `stop`. Queries that write and read the same topics share a
+    consumer. `runs` runs them: as consumers, which resume if they have a group (each query's table has the
+    group ``<group>.<topics>.<query>``), or on Spark.
     """
 
     settings: Mapping[str, Any]
@@ -61,7 +62,7 @@ class Brokers:
         return [(name, len(partitions)) for name, partitions in self._known().items() if name[:2] != "__"]
 
     def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
-        """See `Engine`. Without `beginning` they are the last ten, or as many as the limit says."""
+        """See `Engine`. Without `beginning`, the last ten, or as many as the limit says."""
         self.start()
         chosen: list[tuple[int, ReceivedMessage]]
         if beginning:
@@ -82,16 +83,16 @@ class Brokers:
             yield from self._rows(plan, ends)
 
     def keep(self, name: str, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> None:
-        """See `Engine`. It is started together with others that read the same topics, by `start`."""
+        """See `Engine`. `start` starts it, together with others that read the same topics."""
         self._ensure(topic, plan)
-        read = {*topics_of(plan), *(table.topic for table in plan.stream.tables)}
+        read = {*topics_of(plan), *(table.topic for table in plan.stream.reading.tables)}
         if self.until == "latest" and read & {one.topic for one in self._pending}:
             self.start()
         self._pending.append(KeptQuery(name, plan, tuple(sinks), topic))
         self._written.append((name, topic))
 
     def start(self) -> None:
-        """See `Engine`. Queries of the same topics share one reading."""
+        """See `Engine`. Queries of the same topics share a consumer."""
         pending, self._pending = self._pending, []
         if not pending:
             return
@@ -130,7 +131,7 @@ class Brokers:
         until = time.monotonic() + _SECONDS
         while True:
             messages = [one for _, one in islice(self._read([relation.topic]), begin + len(rows))][begin:]
-            # Queries that go on may not have written them yet.
+            # Continuous queries may not have written them yet.
             if len(messages) == len(rows) or self.until == "latest" or time.monotonic() > until:
                 break
             time.sleep(0.2)
@@ -174,7 +175,7 @@ class Brokers:
         self._begin = "latest" if value == "latest" else "earliest"
 
     def wait(self) -> None:
-        """Wait for the queries that write. Raises what ends one of them."""
+        """Wait for the queries that write. Raises the error that ends one of them."""
         while any(going.running for going in self._running):
             for going in self._running:
                 if not going.running:
@@ -184,7 +185,7 @@ class Brokers:
             going.wait()
 
     def stop(self) -> None:
-        """End the queries that write, in order, and follow no group's table any more."""
+        """End the queries that write in an orderly way, and stop following groups' tables."""
         if self._groups is not None:
             self._groups.close()
         self._end(self._running)
@@ -197,10 +198,10 @@ class Brokers:
             run.wait()
 
     def _windows(self, plan: LogicalPlan, ends: bool) -> Iterator[ResultSet]:
-        """Of a query of windows: all at the end, or each as it closes or, with EMIT CHANGES, changes."""
+        """A query's windows: all at the end, or as they close or, with EMIT CHANGES, change."""
         assert plan.selection is not None
         if plan.whole:
-            # No run has a window that never closes; the tester's has.
+            # A run has no window that never closes; the tester has.
             yield from self._rows(plan, ends)
             return
         if ends:
@@ -212,7 +213,7 @@ class Brokers:
                 yield from _some(plan.selection.result(table))
 
     def _rows(self, plan: LogicalPlan, ends: bool) -> Iterator[ResultSet]:
-        """Of a query of rows: as they are read. The tables that they are joined with are read first."""
+        """The results of a query of rows, as they are read. Tables for joins are read first."""
         known = self._known()
         topics = topics_of(plan)
         partitions = max(len(self._partitions(known, topic)) for topic in topics)
@@ -244,9 +245,12 @@ class Brokers:
         """All topics with their partitions. Raises `TopicError` if no broker answers."""
         client = admin(self.settings)
         try:
-            topics = client.list_topics(timeout=_SECONDS).topics
+            topics = client.list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
-            raise TopicError(f"no broker answered at {client.address}: {error.args[0].str()}") from None
+            raise TopicError(
+                f"no broker answered at {client.address} within {_ANSWER_SECONDS:g} s: "
+                f"{error.args[0].str()}; check --bootstrap-servers and that the broker runs"
+            ) from None
         return {name: sorted(topics[name].partitions) for name in sorted(topics)}
 
     def _partitions(self, known: Mapping[str, list[int]], topic: str) -> list[int]:
@@ -271,7 +275,7 @@ class Brokers:
                         yield offset, _received(message)
 
     def _following(self, topics: Sequence[str]) -> Iterator[list[ReceivedMessage]]:
-        """What comes behind the end of topics, for ever."""
+        """Messages after the current end of topics, for ever."""
         client = admin(self.settings)
         places = self._places(topics)
         ends = end_offsets(client, places, _SECONDS)
@@ -289,7 +293,7 @@ class Brokers:
                     yield messages
 
     def _ensure(self, topic: str, plan: LogicalPlan) -> None:
-        """Make the topic that rows are sent to, so that the next statement can read it."""
+        """Create the topic that rows are written to, so that the next statement can read it."""
         known = self._known()
         read = topics_of(plan)
         most = max((len(known.get(name, ())) for name in read), default=1) or 1

@@ -1,4 +1,4 @@
-"""How the queries of a script run: here as consumers, straight off their topics."""
+"""How the queries of a script run: here as consumers that read topics directly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Start = Literal["earliest", "latest"]
 
 @dataclass(frozen=True)
 class KeptQuery:
-    """A query that writes: its sinks, and the topic that its rows go to."""
+    """A query that writes: its sinks, and the topic for its rows."""
 
     name: str
     plan: LogicalPlan
@@ -29,7 +29,7 @@ class KeptQuery:
 
 
 class RunningQueries(Protocol):
-    """Queries that run."""
+    """Running queries."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -40,23 +40,23 @@ class RunningQueries(Protocol):
         """Whether they run."""
 
     def stop(self) -> None:
-        """Ask for their end."""
+        """Request their end."""
 
     def wait(self) -> None:
-        """Wait for their end. Raises what ended one of them."""
+        """Wait for their end. Raises the error that ended one of them."""
 
 
 class QueryRuns(Protocol):
-    """What runs queries: `ConsumerRuns`, or Spark (`apps.sql.spark_runs`)."""
+    """Runs queries: `ConsumerRuns`, or Spark (`apps.sql.spark_runs`)."""
 
     def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
         """Run queries to the end of the data that exists now."""
 
     def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
-        """Start queries that go on; those that end together are one of what is given."""
+        """Start continuous queries; queries that end together are one of the results."""
 
     def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
-        """All windows of what is in a query's topics now, and what became of the messages."""
+        """All windows of the messages now in a query's topics, and the outcome of the messages."""
 
     def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """The windows of a query as they close or, with EMIT CHANGES, change; for ever."""
@@ -64,7 +64,7 @@ class QueryRuns(Protocol):
 
 @dataclass
 class ConsumerRuns:
-    """Runs queries as consumers; with `group` they resume where the same group ended."""
+    """Runs queries as consumers; with a `group` they resume where that group ended."""
 
     group: str = ""
 
@@ -74,7 +74,7 @@ class ConsumerRuns:
             runner.run_together(*self._given(shared, "latest", start), progress=False)
 
     def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
-        """See `QueryRuns`. Queries that write and read the same topics share one reading."""
+        """See `QueryRuns`. Queries that write and read the same topics share a consumer."""
         return [
             _Shared(names, runner.start_together(*self._given(shared, None, start)))
             for names, shared in _shares(queries)
@@ -105,7 +105,7 @@ class ConsumerRuns:
 
 
 def drained(tables: queue.SimpleQueue[SketchTable], run: Any) -> Generator[SketchTable]:
-    """What a run puts into a queue, until it ends; the run ends with the iteration."""
+    """The tables that a run puts into a queue, until it ends; the run ends with the iteration."""
     try:
         while run.running or not tables.empty():
             try:
@@ -136,8 +136,8 @@ class _Shared:
 
 
 def _shares(queries: Sequence[KeptQuery]) -> list[tuple[tuple[str, ...], list[KeptQuery]]]:
-    """Queries by the topics that they read; each share with its names."""
+    """Queries by the topics that they read; each share has its names."""
     shares: dict[tuple[Any, ...], list[KeptQuery]] = {}
     for one in queries:
-        shares.setdefault((one.plan.stream.joined is None, *topics_of(one.plan)), []).append(one)
+        shares.setdefault((one.plan.stream.reading.joined is None, *topics_of(one.plan)), []).append(one)
     return [(tuple(one.name for one in shared), shared) for shared in shares.values()]

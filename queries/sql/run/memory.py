@@ -1,7 +1,9 @@
-"""Statements without a broker: topics are lists, and queries run on the tester when their rows are wanted."""
+"""Statements without a broker: topics are lists, and queries run on the tester on request."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,16 +21,16 @@ from .assertions import check_assertion
 from .row_reader import ReceivedMessage, RowReader, as_message, topics_of
 
 _START_MS = 1_767_225_600_000
-"""The time of messages that say none: 2026-01-01, a millisecond later for each."""
+"""The time of messages without one: 2026-01-01, a millisecond later for each."""
 _LAST_MS = 4_102_444_800_000
 
 
 @dataclass
 class Memory:
-    """An engine for tests of statements (``streamgauge sql --test FILE``), and for trying them out.
+    """An engine for testing statements (``streamgauge sql --test FILE``), and for trying them out.
 
-    A query that writes is run once what it writes is wanted, on all that was inserted until then, and its
-    windows are closed. ``ASSERT VALUES`` looks at the rows behind those that it looked at before.
+    A query that writes is run once its output is requested, on everything inserted until then, and its
+    windows are closed. ``ASSERT VALUES`` compares the rows after those that it has already compared.
     """
 
     _inserted: dict[str, list[ReceivedMessage]] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class Memory:
         check_assertion(relation, columns, rows, self.content(relation.topic)[begin:], begin, at)
 
     def start(self) -> None:
-        """See `Engine`: here queries run when their rows are wanted."""
+        """See `Engine`: here queries run when their rows are requested."""
 
     def terminate(self, names: Collection[str]) -> None:
         """See `Engine`. What the queries have written stays."""
@@ -98,7 +100,7 @@ class Memory:
             raise ValueError(f"SET: no setting is called {name}; there is auto.offset.reset")
 
     def content(self, topic: str) -> list[ReceivedMessage]:
-        """All messages of a topic: inserted ones, then those that queries write."""
+        """All messages of a topic: first those inserted, then those that queries write."""
         messages = list(self._inserted.get(topic, ()))
         for plan, sinks, to in self._queries.values():
             if to == topic:
@@ -116,14 +118,19 @@ class Memory:
         reader = RowReader(plan, sinks=sinks)
         for topic in reader.lookups:
             reader.feed_lookup(self.content(topic))
-        for topic in topics_of(plan):
-            reader.feed(self.content(topic))
+        contents = [self.content(topic) for topic in topics_of(plan)]
+        if len(contents) > 1 and plan.stream.reading.joined is None:
+            # Ordered by time: if topics were read one after another, the second one's rows might be late.
+            contents = [list(heapq.merge(*contents, key=lambda one: one.timestamp_ms))]
+        for messages in contents:
+            for _, own in itertools.groupby(messages, lambda one: one.topic):
+                reader.feed(own)
         reader.finish()
         return reader
 
 
 def _time_of(relation: Relation, values: Mapping[str, Any]) -> int:
-    """The event time of a row, at which its message is sent (ms); 0 where it has none."""
+    """The event time of a row, with which its message is sent (ms); 0 if it has none."""
     if not relation.time or values.get(relation.time) is None:
         return 0
     kind = relation.columns[relation.time]

@@ -1,4 +1,4 @@
-"""Statements in a Python program: the last one's stream, or its rows."""
+"""Statements in a Python program: the last statement's stream, or its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_last(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None
     if not statements:
         raise SqlError("there must be a statement", 0, 1, text)
     settings = {**(config or {}), "bootstrap.servers": servers(bootstrap_servers)}
-    # Names are all that is needed of the statements before the last: what they write isn't run.
+    # Only the names defined by earlier statements are needed: their output isn't computed.
     session = SqlSession(Memory(), bootstrap_servers, config, stream_class)
     for statement in statements[:-1]:
         if not isinstance(statement.node, Query):
@@ -35,7 +35,11 @@ def run_last(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None
             plan, topic = session.planned(last.node)
             more = keeping(last.node, plan) if isinstance(last.node, CreateAs) else []
             return _stream(plan, topic, more)
-        if isinstance(last.node, Query) and not _stored(session, last.node):
+        if (
+            isinstance(last.node, Query)
+            and last.node.select.args.get("from_")
+            and not _stored(session, last.node)
+        ):
             plan = session.planned(last.node)[0]
             if not plan.whole:
                 return _stream(plan, "")

@@ -1,29 +1,32 @@
-"""What a query writes: its rows with the edges of their windows, and the sinks that take them."""
+"""The output of a query: its rows with the edges of their windows, and the sinks for them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from ....operators.formats.encode import as_json
 from ....operators.sinks.sketches_to_parquet import SketchesToParquet
 from ....operators.table.schema import END, START
 from ..errors import error_at, errors_at
 from ..parse.statements import CreateAs, Word
 from ..plan.logical_plan import LogicalPlan
 from ..plan.selection import Output, SelectedToKafka
+from ..scalars.scalars import map_places
 
 
 def sinks_of(plan: LogicalPlan, topic: str) -> list[Any]:
-    """The sinks that write a query's rows; of rows that are sent one by one, none."""
+    """The sinks that write a query's rows; empty for forwarded rows."""
     if plan.sinks:
         return list(plan.sinks)
     return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
 
 
 def keeping(node: CreateAs, plan: LogicalPlan) -> list[Any]:
-    """The sink of a CREATE TABLE … WITH (SKETCHES='folder', KEEP='30d'), which keeps its closed windows."""
+    """The sink of a CREATE TABLE … WITH (SKETCHES='folder', KEEP='30d'), which stores its closed windows."""
     folder, keep = node.options.get("SKETCHES"), node.options.get("KEEP")
     if keep is not None and folder is None:
         raise error_at(keep, "KEEP is how long the windows in a folder are kept: write SKETCHES='folder' too")
@@ -38,9 +41,9 @@ def keeping(node: CreateAs, plan: LogicalPlan) -> list[Any]:
 
 
 def with_edges(plan: LogicalPlan, at: Word) -> LogicalPlan:
-    """A plan whose rows say of which window they are, as those must that are kept.
+    """A plan whose rows contain the edges of their windows, which stored rows need.
 
-    Raises `SqlError` for another column under the name of an edge.
+    Raises `SqlError` for another column with the name of an edge.
     """
     selection = plan.selection
     if selection is None:
@@ -64,17 +67,26 @@ def check_kind(node: CreateAs, plan: LogicalPlan) -> None:
         raise error_at(node.name, f"{what}: write CREATE {kind.upper()} {node.name} AS SELECT …")
 
 
-def writing(plan: LogicalPlan, topic: str, keys: tuple[str, ...], at: Word) -> LogicalPlan:
-    """The plan whose rows go to a topic. Raises `SqlError` for one that ends, or that is sorted."""
+def writing(
+    plan: LogicalPlan, topic: str, keys: tuple[str, ...], at: Word, columns: Mapping[str, pl.DataType]
+) -> LogicalPlan:
+    """The plan whose rows go to a topic with these columns.
+
+    Raises `SqlError` for a query that ends, or that is sorted.
+    """
     if plan.selection is not None and plan.selection.order:
         raise error_at(at, "ORDER BY: windows are written as they close; leave it out, and sort what is read")
     if plan.limit is not None:
-        raise error_at(at, "LIMIT ends a query: a stream that is written goes on; leave it out")
+        raise error_at(at, "LIMIT ends a query: a stream that is written continues; leave it out")
     if plan.selection is not None:
         return plan
+    maps = [(name, *place) for name in plan.columns for place in map_places(columns[name])]
     with errors_at(at):
-        stream = plan.stream.rows_to_kafka(topic, key=keys[0] if len(keys) == 1 else keys)
+        stream = plan.stream.rows_to_kafka(
+            topic, key=keys[0] if len(keys) == 1 else keys, value=as_json(entries=maps)
+        )
     key = f", key={keys[0]!r}" if keys else ""
-    text = f"    .rows_to_kafka({topic!r}{key})\n)"
+    value = f", value=sg.as_json(entries={[list(one) for one in maps]!r})" if maps else ""
+    text = f"    .rows_to_kafka({topic!r}{key}{value})\n)"
     head = plan.source[: plan.source.rindex("\n)")]
     return replace(plan, stream=stream, source=f"{head}\n{text}")

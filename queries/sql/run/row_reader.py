@@ -1,4 +1,4 @@
-"""A query's rows from messages: the worker's own parts run, on messages that somebody else has read."""
+"""A query's rows from messages: runs the worker's own code on messages that the caller has read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ....operators.sketching.account import Account
 from ....operators.testing import StreamTester
 from ..plan.logical_plan import LogicalPlan
 from ..plan.selection import ResultSet
+from ..scalars.scalars import Map, map_places
 from .statement_result import warnings_of
 
 _ROWS = "sql.rows"
@@ -25,7 +26,7 @@ _ROWS = "sql.rows"
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message as it was read."""
+    """A message as received."""
 
     topic: str
     partition: int
@@ -36,7 +37,7 @@ class ReceivedMessage:
 
 
 class RowReader:
-    """A plan's rows, from messages that it is fed; `partitions` is the most that a topic has."""
+    """A plan's rows, from messages that it is fed; `partitions` is the largest number in a topic."""
 
     def __init__(self, plan: LogicalPlan, partitions: int = 1, sinks: Sequence[Any] = ()) -> None:
         self._plan = plan
@@ -48,31 +49,23 @@ class RowReader:
 
     @property
     def lookups(self) -> list[str]:
-        """The topics of the tables that rows are joined with, which must be fed first."""
-        return [table.topic for table in self._plan.stream.tables]
+        """The topics of joined tables, which must be fed first."""
+        return list(dict.fromkeys(table.topic for table in self._plan.stream.reading.tables))
 
     def feed_lookup(self, messages: Iterable[ReceivedMessage]) -> None:
-        """The messages of tables."""
+        """Feed messages of tables, in the order of each partition."""
         given = list(messages)
-        for table in self._plan.stream.tables:
-            rows: dict[Any, Any] = {}
-            for one in given:
-                if one.topic != table.topic or one.key is None:
-                    continue
-                key: Any = one.key.decode(errors="replace")
-                if table.key != pl.String:
-                    try:
-                        key = int(key)
-                    except ValueError:
-                        continue
-                rows[key] = None
-                if one.value is not None:
-                    decoded = table.source.decode(Messages.of([one.value], [one.key], topic=one.topic)).frame
-                    rows[key] = decoded.row(0, named=True) if decoded.height else None
-            self._tester.feed_lookup(table.topic, rows)
+        for topic in self.lookups:
+            own = [one for one in given if one.topic == topic]
+            if own:
+                keys, stamps = [one.key for one in own], [one.timestamp_ms for one in own]
+                values = [one.value for one in own]
+                self._tester.feed_lookup_messages(
+                    topic, Messages.of(values, keys, topic=topic, timestamps=stamps)
+                )
 
     def feed(self, messages: Iterable[ReceivedMessage]) -> None:
-        """The messages of streams, in the order of each partition."""
+        """Feed messages of streams, in the order of each partition."""
         parts: dict[tuple[str, int], list[ReceivedMessage]] = {}
         for one in messages:
             parts.setdefault((one.topic, one.partition), []).append(one)
@@ -87,7 +80,7 @@ class RowReader:
             )
 
     def finish(self) -> None:
-        """No more messages come: windows close."""
+        """End the input: windows close."""
         self._tester.finish()
 
     def sent(self) -> list[Outgoing]:
@@ -103,12 +96,17 @@ class RowReader:
         columns = self._plan.columns
         sent = [json.loads(one.value) for one in self._tester.sent() if one.value is not None]
         rows = [[row.get(name) for name in columns] for row in sent]
-        # A type is that of all rows: the first hundred may be nothing but nulls.
+        exact = {
+            name: pl.col(name).cast(pl.String).cast(kind)
+            for name, kind in columns.items()
+            if isinstance(kind, pl.Decimal)
+        }
+        # The type comes from all rows: the first hundred may be only nulls.
         frame = pl.DataFrame(rows, list(columns), orient="row", strict=False, infer_schema_length=None)
-        return ResultSet(frame, warnings=warnings)
+        return ResultSet(frame.with_columns(**exact), warnings=warnings)
 
     def _warnings(self) -> tuple[str, ...]:
-        """Of the messages since the last call."""
+        """Warnings about the messages since the last call."""
         account = self._tester.account - self._reported
         self._reported = self._tester.account
         refused = self._tester.refused[-account.dead_lettered :] if account.dead_lettered else []
@@ -117,8 +115,19 @@ class RowReader:
 
 def topics_of(plan: LogicalPlan) -> list[str]:
     """The topics that a plan's stream reads."""
-    sources: list[Any] = [part.source for part in plan.stream.parts()]
+    sources: list[Any] = [part.source for part in plan.stream.reading.parts()]
     return list(dict.fromkeys(topic for source in sources for topic in source.topics))
+
+
+def _objects(value: Any, kind: Any) -> Any:
+    """A value with its MAPs as objects."""
+    if value is None or not map_places(kind):
+        return value
+    if isinstance(kind, Map):
+        return {one["key"]: _objects(one["value"], kind.value) for one in value}
+    if isinstance(kind, pl.List):
+        return [_objects(one, kind.inner) for one in value]
+    return {one.name: _objects(value[one.name], one.dtype) for one in kind.fields}
 
 
 def as_message(relation: Any, values: Mapping[str, Any]) -> tuple[bytes | None, bytes]:
@@ -128,9 +137,11 @@ def as_message(relation: Any, values: Mapping[str, Any]) -> tuple[bytes | None, 
     key = key_bytes([values[relation.key]]) if values.get(relation.key) is not None else None
     rest = {name: value for name, value in values.items() if name != relation.key}
     if relation.format == "JSON":
-        return key, json_bytes(rest)
+        return key, json_bytes(
+            {name: _objects(value, relation.columns[name]) for name, value in rest.items()}
+        )
     line = io.StringIO()
     fields = ["" if rest.get(name) is None else str(rest[name]) for name in relation.values]
-    # What ends a line is what it puts into quotes, too.
+    # It quotes fields with anything that may end a line.
     csv.writer(line, delimiter=relation.delimiter, lineterminator="\r\n").writerow(fields)
     return key, line.getvalue().removesuffix("\r\n").encode()

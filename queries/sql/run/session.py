@@ -1,4 +1,4 @@
-"""Statements, one after the other: what they name, and what comes of each."""
+"""Running statements one after the other: the names they define, and the result of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from ..plan.logical_plan import LogicalPlan, plan_text
 from ..plan.planner import Planner
 from ..plan.selection import ResultSet
 from ..plan.union import union_plans
-from ..plan.view_expansion import check_view
+from ..plan.view_expansion import check_view, view_rows
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
 from ..scalars.time_functions import java_format
@@ -73,10 +73,10 @@ _OF_THE_ENGINE = (
     *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
     *(pl.exceptions.PolarsError, KafkaException),
 )
-"""What running a statement may raise: of brokers, of files, of rows."""
+"""Errors that running a statement may raise: of brokers, of files, of rows."""
 
 _UNION = ".union."
-"""Behind a stream's name, with a number: the queries of the next SELECTs of its UNION ALL."""
+"""The suffix of a stream's name, with a number, for the further SELECTs of its UNION ALL."""
 _AS_OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "TIMESTAMP_FORMAT", "FORMAT", "SKETCHES", "KEEP"),
     *("KEY_FORMAT", "WRAP_SINGLE_VALUE"),
@@ -101,7 +101,7 @@ class SqlSession:
         self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
 
     def run(self, text: str) -> Generator[StatementResult]:
-        """What comes of each statement, in order, up to the first error, which is the last outcome."""
+        """The result of each statement, in order, up to the first error, which is the last outcome."""
         try:
             parts = split(text)
         except SqlError as error:
@@ -109,13 +109,13 @@ class SqlSession:
             return
         start = end = 0
         kept: dict[str, tuple[int, int]] = {}
-        """Where the queries that write stand, by their names."""
+        """The positions of the queries that write, by name."""
         for tokens in parts:
             start, end = tokens[0].start, tokens[-1].end + 1
             try:
                 for outcome in self.execute(parsed(text, tokens, self._variables)):
                     yield outcome
-                    if outcome.kind == "error":  # of a script within this one
+                    if outcome.kind == "error":  # in a script within this one
                         return
                 for name, _ in self._engine.queries():
                     kept.setdefault(name, (start, end))
@@ -123,7 +123,7 @@ class SqlSession:
                 yield StatementResult(text[start:end], "error", error=error.of_text(text))
                 return
             except _OF_THE_ENGINE as error:
-                # Queries of earlier statements begin with the first statement that needs their rows.
+                # Queries of earlier statements start with the first statement that needs their rows.
                 start, end = kept.get(getattr(error, "stream", ""), (start, end))
                 wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
                 yield StatementResult(text[start:end], "error", error=wrong)
@@ -136,7 +136,7 @@ class SqlSession:
             yield StatementResult(text[start:end], "error", error=wrong)
 
     def execute(self, statement: Statement) -> Iterator[StatementResult]:
-        """What comes of one statement. Raises `SqlError`, and what the engine raises."""
+        """The result of one statement. Raises `SqlError`, and what the engine raises."""
         node, text = statement.node, statement.text
         if isinstance(node, Query):
             yield from self._query(node, statement)
@@ -173,7 +173,7 @@ class SqlSession:
             yield StatementResult(text, "done")
 
     def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[LogicalPlan, str]:
-        """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
+        """The plan of a query, and the topic that it writes to, empty if it writes to none."""
         if not isinstance(node, CreateAlert) and node.others:
             raise error_at(
                 node.others[0].expressions[0],
@@ -206,7 +206,7 @@ class SqlSession:
             names = names or plan.partition
             of_key = plan.columns.get(names[0]) if len(names) == 1 else None
             check_key_format(node.options, of_key)
-            return writing(plan, topic, names, node.name), topic
+            return writing(plan, topic, names, node.name, plan.columns), topic
         target = self._written(node.name)
         plan = with_edges(plan, node.name)
         wanted = dict(target.columns)
@@ -232,10 +232,10 @@ class SqlSession:
                 node.select.args["partition_by"][0],
                 f"the key of {target.name} is {target.key}: PARTITION BY that, or leave it out",
             )
-        return writing(plan, target.topic, keys, node.name), target.topic
+        return writing(plan, target.topic, keys, node.name, {**plan.columns, **wanted}), target.topic
 
     def _planned_all(self, node: CreateAs | InsertSelect) -> tuple[list[LogicalPlan], str]:
-        """The plans of what writes rows, one for each SELECT of a UNION ALL, and the topic."""
+        """The plans of a statement that writes rows, one for each SELECT of a UNION ALL, and the topic."""
         if not node.others:
             plan, topic = self.planned(node)
             return [plan], topic
@@ -245,7 +245,7 @@ class SqlSession:
         return [plan for plan, _ in finished], finished[0][1]
 
     def _union(self, node: Query, statement: Statement) -> StatementResult:
-        """The rows of all SELECTs of a UNION ALL, those of the first before those of the second."""
+        """The rows of all SELECTs of a UNION ALL, in the order of the SELECTs."""
         selects = [node.select, *node.others]
         plans = union_plans([self._planner.plan(one) for one in selects], selects)
         if emitting := [one for one in selects if one.args.get("emit") is not None]:
@@ -262,7 +262,7 @@ class SqlSession:
 
     @staticmethod
     def _check_shown(plan: LogicalPlan, select: exp.Select) -> None:
-        """Raise `SqlError` for the key of messages where none are written."""
+        """Raise `SqlError` for PARTITION BY in a query that writes no messages."""
         if plan.partition:
             raise error_at(
                 select.args["partition_by"][0],
@@ -333,13 +333,16 @@ class SqlSession:
             if relation.server:
                 answer = server_answer(statement, table, relation)
                 return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
-            view = self._view(relation)
-        answer = pull_query(node.select, view, datetime.now(UTC))
+            now = datetime.now(UTC)
+            view = self._view(relation, node.select, now)
+        answer = pull_query(node.select, view, now)
         return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
 
-    def _view(self, relation: Relation) -> TableView:
+    def _view(
+        self, relation: Relation, select: exp.Select | None = None, now: datetime | None = None
+    ) -> TableView:
         if not relation.group:
-            return replace(file_view(relation), name=relation.name)
+            return file_view(relation, select, now)
         view = replace(self._engine.view(relation.group), name=relation.name)
         return with_kept(view, relation.sketches) if relation.sketches else view
 
@@ -451,7 +454,8 @@ class SqlSession:
             del self.catalog.relations[str(node.name).lower()]
         elif isinstance(node, CreateView):
             check_view(node.select, self.catalog)
-            self._planner.plan(node.select)
+            union = node.select.args.get("union")
+            self._planner.plan(view_rows(str(node.name), node.select) if union else node.select)
             self.catalog.add_view(node.name, node.select, node.replace)
         elif isinstance(node, Define):
             define(node, self._variables)
@@ -472,11 +476,11 @@ class SqlSession:
             proposed = inferred_create(node, self._engine.messages(topic, True, SAMPLED))
         raise error_at(
             node.name,
-            f"{node.name} must name its columns; those of the messages in {topic} are: {proposed}",
+            f"{node.name} must name its columns; the messages in {topic} have: {proposed}",
         )
 
     def _written(self, name: Word) -> Relation:
-        """The relation that rows are sent to."""
+        """The relation that rows are written to."""
         relation = self.catalog.get(str(name), name)
         if relation.stored:
             raise error_at(name, f"{relation.name} is a stored table of sketches, which takes no rows")

@@ -1,44 +1,87 @@
-"""Tables of sketches by their names in a script: files, a running group's table topic, a query server's."""
+"""Tables of sketches named in a script: files, a running group's table topic, a query server's."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ....operators.table.stored import read_group_rows
+import pyarrow as pa
+from sqlglot import exp
+
+from ....operators.table.schema import aggregates_of
+from ....operators.table.stored import read_group_rows, schema_of_stored
+from ....operators.windows.window import EARLIEST
 from ...answers.answers import Answer
 from ...client import Client
 from ...views.file_table import final_view
 from ...views.view import TableView
+from ..errors import SqlError
 from ..parse.statements import Statement
 from ..plan.catalog import Relation
+from ..plan.stored_columns import StoredColumns
+from .pull_filter import PullFilter
 
 TOKEN = "STREAMGAUGE_TOKEN"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def file_view(relation: Relation) -> TableView:
-    """The table in a folder of Parquet or Arrow IPC, a run's or Spark's.
+def file_view(relation: Relation, select: exp.Select | None = None, now: datetime | None = None) -> TableView:
+    """The table in a folder of Parquet or Arrow IPC, written by a run or by Spark.
 
-    Raises what `table.read` raises; what isn't a sketch shows when it is used.
+    With a query, only the windows, groups and aggregates that it may need are read. Raises what `table.read`
+    raises; invalid sketches are only detected when they are used.
     """
-    return final_view(relation.name, read_group_rows(relation.sketches))
+    if select is None or now is None:
+        return final_view(relation.name, read_group_rows(relation.sketches))
+    schema = schema_of_stored(relation.sketches)
+    condition = select.args.get("where")
+    where = PullFilter.of(None if condition is None else condition.this, schema)
+    begin, end = where.span(now.replace(tzinfo=None))
+    since, until = (
+        None if at is None or at <= EARLIEST else _EPOCH + timedelta(microseconds=at) for at in (begin, end)
+    )
+    columns = needed_columns(select, relation.name, schema)
+    table = read_group_rows(relation.sketches, since, until, dict(where.keys), columns)
+    return final_view(relation.name, table)
+
+
+def needed_columns(select: exp.Select, name: str, schema: pa.Schema) -> set[str]:
+    """The aggregates of a table that a query may need."""
+    aggregates = aggregates_of(schema)
+    parts = [
+        *select.expressions,
+        *(select.args[part] for part in ("having", "order") if select.args.get(part)),
+    ]
+    if any(isinstance(one, exp.Star) for one in parts):
+        return {*aggregates}
+    columns = StoredColumns(name, aggregates)
+    try:
+        columns.resolve(parts)
+        named = columns.by_name(parts)
+    except SqlError:  # an error that the query reports, which may list all columns
+        return {*aggregates}
+    used = {column for column, _ in [*columns.calls.values(), *named.values()]}
+    used |= {own for _, names in columns.filtered.values() for own in names.values()}
+    used |= {side for _, *sides in columns.sets.values() for side in sides}
+    return (used & {*aggregates}) or {*list(aggregates)[:1]}
 
 
 def spans_left_out(answer: Answer) -> tuple[str, ...]:
-    """What is said of windows that a table doesn't have, of the span that was asked."""
+    """Messages about windows of the requested span that a table doesn't have."""
     said = []
     for gap in answer.missing:
         since = "" if gap["from"] is None or str(gap["from"]) < "1000" else f"after {gap['from']} and "
         said.append(f"windows that end {since}by {gap['to']} are not in the answer: {gap['why']}")
     if answer.stale is not None:
-        said.append(f"the table is that of {answer.stale['since']}: {answer.stale['why']}")
+        said.append(f"the table is as of {answer.stale['since']}: {answer.stale['why']}")
     return tuple(said)
 
 
 def server_answer(statement: Statement, table: Any, relation: Relation) -> Answer:
-    """The answer of a query server to a query of one of its tables, which is called otherwise in the script.
+    """A query server's answer to a query of one of its tables, which has another name in the script.
 
-    The token is what STREAMGAUGE_TOKEN holds. Raises `QueryError` with the server's own words.
+    The token is in STREAMGAUGE_TOKEN. Raises `QueryError` with the server's own message.
     """
     start = int(table.this.meta["start"]) - statement.start
     end = int(table.this.meta["end"]) + 1 - statement.start
@@ -49,7 +92,7 @@ def server_answer(statement: Statement, table: Any, relation: Relation) -> Answe
 
 
 def server_columns(relation: Relation) -> list[tuple[str, str]]:
-    """What a table of a query server has: its keys, and what each aggregate is."""
+    """The columns of a query server's table: its keys, and a description of each aggregate."""
     with Client(relation.server, os.environ.get(TOKEN) or None) as client:
         for table in client.tables():
             if table["table"] == relation.server_table:

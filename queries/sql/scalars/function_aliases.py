@@ -1,4 +1,4 @@
-"""Functions of other systems that are not here by their names: what to write in their place."""
+"""Functions of other systems that have other names here: what to write instead."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND"), "write ARRAY_EXCEPT or ARRAY_CONCAT"),
     **dict.fromkeys(("ELEMENT", "ELEMENT_AT"), "write array[1]"),
     **dict.fromkeys(("ENTRIES", "GENERATE_SERIES", "SEQUENCE"), "write ARRAY[1, 2, 3]"),
-    **dict.fromkeys(
-        ("MAP", "AS_MAP", "MAP_KEYS", "MAP_VALUES", "MAP_UNION", "MAP_ENTRIES", "MAP_FROM_ARRAYS"), _MAP
-    ),
+    **dict.fromkeys(("AS_MAP", "MAP_UNION", "MAP_FROM_ARRAYS"), "write MAP['key', value]"),
     **dict.fromkeys(("SPLIT_TO_MAP", "STR_TO_MAP"), _MAP),
     **dict.fromkeys(("TRANSFORM", "REDUCE", "ARRAY_FILTER"), _LAMBDA),
     **dict.fromkeys(("STRING_TO_ARRAY", "REGEXP_SPLIT_TO_ARRAY"), "write SPLIT(text, ',')"),
@@ -90,7 +88,6 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("URL_ENCODE_PARAM", "URL_DECODE_PARAM", "URL_ENCODE", "URL_DECODE"), _URL),
     **dict.fromkeys(("RANDOM", "RAND", "RAND_INTEGER", "UUID"), _OF_RUN),
     "GEO_DISTANCE": "write ACOS, SIN and COS of RADIANS(latitude)",
-    "AS_VALUE": "write the column, under another name",
     "TYPEOF": "DESCRIBE shows the types of columns",
     **dict.fromkeys(("IS_DECIMAL",), "write CAST(text AS DOUBLE) IS NOT NULL"),
     "DIV": "write a / b, which is whole of whole numbers",
@@ -166,7 +163,7 @@ FLINK = """
 
 
 def unknown_function(name: str, known: Iterable[str]) -> str:
-    """What is said of a function that isn't known: what means the same here, or the nearest name.
+    """The message about an unknown function: the equivalent here, or the nearest name.
 
     >>> unknown_function("Strftime", [])
     "no function is called STRFTIME; write FORMAT_TIMESTAMP(time, 'yyyy-MM-dd HH:mm:ss')"

@@ -1,4 +1,4 @@
-"""Functions of numbers: those of Polars, null where they have no value."""
+"""Functions of numbers, based on Polars', null where they are undefined."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import polars as pl
 
+from . import decimals
 from .function import NUMBER, WHOLE, Function, constant_whole, method, where
 from .scalars import Scalar, Scalars
 
 
 def _real(path: str, sign: str = "", limit: float = 0.0) -> Callable[..., Scalar]:
-    """A function of real numbers, which has a value where the number stands so to a limit."""
+    """A function of real numbers that is defined where the number compares with a limit by `sign`."""
 
     def made(make: Scalars, one: Scalar) -> Scalar:
         value = make.cast(one, pl.Float64())
@@ -42,7 +43,11 @@ def _log(make: Scalars, base: Scalar, one: Scalar | None = None) -> Scalar:
 def _log_to(base: float) -> Callable[..., Scalar]:
     def made(make: Scalars, one: Scalar) -> Scalar:
         value = make.cast(one, pl.Float64())
-        return make.call(where(make, make.operator(value, ">", make.literal(0.0)), value), "log", base)
+        # It is a quotient of natural logarithms, which is slightly off for powers of the base.
+        log = make.call(where(make, make.operator(value, ">", make.literal(0.0)), value), "log", base)
+        whole = make.call(log, "round")
+        exact = make.operator(make.call(make.literal(base), "pow", whole), "==", value)
+        return make.when([(exact, whole)], log)
 
     return made
 
@@ -52,7 +57,14 @@ def _power(make: Scalars, one: Scalar, to: Scalar) -> Scalar:
 
 
 def _round(make: Scalars, one: Scalar, digits: Scalar | None = None) -> Scalar:
-    return make.rounded(one, 0 if digits is None else constant_whole(digits, "the number of digits"))
+    count = 0 if digits is None else constant_whole(digits, "the number of digits")
+    return decimals.rounded(make, one, count) if decimals.is_decimal(one) else make.rounded(one, count)
+
+
+def _mod(make: Scalars, one: Scalar, by: Scalar) -> Scalar:
+    if decimals.is_decimal(one) or decimals.is_decimal(by):
+        return decimals.arithmetic(make, one, "%", by)
+    return make.arithmetic(one, "%", by)
 
 
 def _abs(make: Scalars, one: Scalar) -> Scalar:
@@ -78,7 +90,7 @@ NUMBER_FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("TRUNC", "TRUNCATE"), Function(_truncate, (NUMBER,))),
     "FLOOR": Function(method("floor"), (NUMBER,)),
     **dict.fromkeys(("CEIL", "CEILING"), Function(method("ceil"), (NUMBER,))),
-    "MOD": Function(lambda make, one, by: make.arithmetic(one, "%", by), (NUMBER, NUMBER)),
+    "MOD": Function(_mod, (NUMBER, NUMBER)),
     "SQRT": Function(_real("sqrt", ">="), (NUMBER,)),
     "CBRT": Function(_real("cbrt"), (NUMBER,)),
     "LN": Function(_real("log", ">"), (NUMBER,)),
@@ -103,4 +115,4 @@ NUMBER_FUNCTIONS: dict[str, Function] = {
     "PI": Function(lambda make: make.literal(math.pi), ()),
     "E": Function(lambda make: make.literal(math.e), ()),
 }
-"""By upper-case names."""
+"""Functions by upper-case names."""

@@ -1,13 +1,15 @@
-"""The scalar functions by the names that people type: what they take, and the Polars they become."""
+"""The scalar functions by their SQL names: their arguments, and the Polars expressions that they become."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from . import decimals
 from .array_functions import ARRAY_FUNCTIONS
 from .function import ANY, TRUTH, WHOLE, Function
+from .map_functions import MAP_FUNCTIONS
 from .number_functions import NUMBER_FUNCTIONS
-from .scalars import Scalar, Scalars, a_type
+from .scalars import Scalar, Scalars, a_type, of_alike
 from .text_functions import TEXT_FUNCTIONS
 from .time_functions import TIME_FUNCTIONS
 
@@ -17,22 +19,23 @@ def _same(make: Scalars, given: tuple[Scalar, ...], name: str) -> list[Scalar]:
     if len(kinds) > 1:
         types = " and ".join(dict.fromkeys(a_type(one.type) for one in given if one.kind != "null"))
         raise ValueError(f"{name} takes values of one type, got {types}; write CAST")
-    return list(given)
+    return decimals.alike(make, list(given))
 
 
 def _coalesce(make: Scalars, *given: Scalar) -> Scalar:
-    return make.function("coalesce", _same(make, given, "COALESCE"))
+    same = _same(make, given, "COALESCE")
+    return of_alike(make.function("coalesce", same), same)
 
 
 def _nullif(make: Scalars, one: Scalar, other: Scalar) -> Scalar:
-    _same(make, (one, other), "NULLIF")
+    one, other = _same(make, (one, other), "NULLIF")
     equal = make.call(make.operator(one, "==", other), "fill_null", False)
     return make.when([(make.call(equal, "not_"), one)], None)
 
 
 def _if(make: Scalars, condition: Scalar, one: Scalar, other: Scalar | None = None) -> Scalar:
-    _same(make, (one, one if other is None else other), "IF")
-    return make.when([(condition, one)], other)
+    one, second = _same(make, (one, one if other is None else other), "IF")
+    return make.when([(condition, one)], None if other is None else second)
 
 
 def _nvl2(make: Scalars, one: Scalar, some: Scalar, none: Scalar) -> Scalar:
@@ -40,14 +43,14 @@ def _nvl2(make: Scalars, one: Scalar, some: Scalar, none: Scalar) -> Scalar:
 
 
 def _nth(make: Scalars, number: Scalar, *given: Scalar) -> Scalar:
-    """ELT: the value at a place, counted from 1."""
+    """ELT: the value at a position, counted from 1."""
     places = enumerate(_same(make, given, "ELT"), 1)
     return make.when([(make.operator(number, "==", make.literal(at)), one) for at, one in places], None)
 
 
-def _place(make: Scalars, one: Scalar, *given: Scalar) -> Scalar:
-    """FIELD: the place of the first value that is equal, counted from 1; 0 for none."""
-    _same(make, (one, *given), "FIELD")
+def _place(make: Scalars, one: Scalar, *others: Scalar) -> Scalar:
+    """FIELD: the position of the first equal value, counted from 1; 0 if there is none."""
+    one, *given = _same(make, (one, *others), "FIELD")
     places = [(make.operator(one, "==", other), make.literal(at)) for at, other in enumerate(given, 1)]
     return make.when(places, make.literal(0))
 
@@ -62,6 +65,8 @@ FUNCTIONS: dict[str, Function] = {
     **NUMBER_FUNCTIONS,
     "COALESCE": Function(_coalesce, (ANY,), more=True),
     **dict.fromkeys(("IFNULL", "NVL"), Function(_coalesce, (ANY, ANY))),
+    # In ksqlDB it makes a key a column of the value, which it is here anyway.
+    "AS_VALUE": Function(lambda make, one: one, (ANY,)),
     "NULLIF": Function(_nullif, (ANY, ANY)),
     "NVL2": Function(_nvl2, (ANY, ANY, ANY)),
     "IF": Function(_if, (TRUTH, ANY, ANY), 1),
@@ -70,6 +75,7 @@ FUNCTIONS: dict[str, Function] = {
     "GREATEST": Function(_extreme("max_horizontal"), _ORDERED, more=True),
     "LEAST": Function(_extreme("min_horizontal"), _ORDERED, more=True),
     **ARRAY_FUNCTIONS,
+    **MAP_FUNCTIONS,
     **TIME_FUNCTIONS,
 }
 """Scalar functions, by upper-case names."""

@@ -1,15 +1,16 @@
-"""Scalar expressions as Polars', each with the Python that makes it and the type that it has.
+"""Scalar expressions as Polars expressions, each with the Python that builds it and its type.
 
-SQL and Polars differ where this module is longer than one would think: whole numbers are divided to whole
-numbers, what has no result (a division by zero, a number too large for its type, a text that is no number) is
-null and fails no batch, ROUND goes away from zero, and arrays count from 1.
+SQL and Polars differ in several ways that this module bridges: division of whole numbers gives whole numbers;
+an undefined result (division by zero, a number too large for its type, a text that is not a number) is null
+and fails no batch; ROUND rounds away from zero, and arrays are counted from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -19,17 +20,72 @@ TIME = pl.Datetime("us")
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """An expression of one row; `text` is the Python that makes it. `literal` holds a constant's value."""
+    """An expression of one row; `text` is the Python that builds it. `literal` has a constant's value.
+
+    `digits` is the statement's spelling of a number that isn't whole: a DECIMAL uses all of them, a double
+    doesn't.
+    """
 
     expr: pl.Expr
     text: str
     type: pl.DataType
     literal: Any = None
+    digits: str = ""
 
     @property
     def kind(self) -> str:
         """What can be done with it: whole, number, text, boolean, time, clock, list, struct, bytes, null."""
         return kind_of(self.type)
+
+
+class Map(pl.List):
+    """The type of a MAP: Polars has none, so it is a list of structs of ``key`` and ``value``.
+
+    Only a declaration and MAP(…) distinguish it from an ARRAY of such structs; functions of MAPs accept both.
+
+    >>> sql_type(Map(pl.Int32())), Map(pl.Int32()).inner
+    ('MAP<VARCHAR, INT>', Struct({'key': String, 'value': Int32}))
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(pl.Struct({"key": pl.String(), "value": value}))
+        self.value = value
+
+
+def map_places(dtype: Any) -> tuple[tuple[str, ...], ...]:
+    """The places of MAPs in a type: the fields that lead there, with ``[]`` for the elements of a list.
+
+    >>> map_places(pl.Struct({"m": Map(Map(pl.Int32())), "n": pl.List(pl.Int32())}))
+    (('m',), ('m', '[]', 'value'))
+    """
+    if isinstance(dtype, pl.List):
+        inner = tuple(("[]", *place) for place in map_places(dtype.inner))
+        return ((), *inner) if isinstance(dtype, Map) else inner
+    if isinstance(dtype, pl.Struct):
+        return tuple((one.name, *place) for one in dtype.fields for place in map_places(one.dtype))
+    return ()
+
+
+def plain_type(dtype: Any) -> Any:
+    """A type with each MAP as the list that Polars has for it."""
+    if isinstance(dtype, pl.List):
+        return pl.List(plain_type(dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({one.name: plain_type(one.dtype) for one in dtype.fields})
+    return dtype
+
+
+def map_value(dtype: Any) -> Any:
+    """The type of a MAP's values; None for other types.
+
+    >>> map_value(Map(pl.Int32())), map_value(pl.List(pl.Int32()))
+    (Int32, None)
+    """
+    if not isinstance(dtype, pl.List) or not isinstance(dtype.inner, pl.Struct):
+        return None
+    fields = dtype.inner.fields
+    names = [one.name for one in fields]
+    return fields[1].dtype if names == ["key", "value"] and fields[0].dtype == pl.String() else None
 
 
 def kind_of(dtype: pl.DataType) -> str:
@@ -60,7 +116,7 @@ _KINDS: dict[str, Any] = {
 
 
 def holds(wanted: Any, given: Any) -> bool:
-    """Whether a column of one type holds each value of another as it is.
+    """Whether a column of one type can hold each value of another unchanged.
 
     >>> holds(pl.Int64(), pl.Int32()), holds(pl.Int32(), pl.Int64()), holds(pl.String(), pl.Int32())
     (True, False, False)
@@ -74,6 +130,15 @@ def holds(wanted: Any, given: Any) -> bool:
         return set(fields) == {one.name for one in given.fields} and all(
             holds(fields[one.name], one.dtype) for one in given.fields
         )
+    if isinstance(wanted, pl.Decimal):
+        whole = (
+            (given.precision or 38) - given.scale
+            if isinstance(given, pl.Decimal)
+            else len(f"{given.max()}")
+            if given.is_integer()
+            else 39
+        )
+        return whole <= (wanted.precision or 38) - wanted.scale and getattr(given, "scale", 0) <= wanted.scale
     if wanted.is_integer() and given.is_integer():
         edges = pl.select(a=wanted.min(), b=given.min(), c=given.max(), d=wanted.max()).row(0)
         return list(edges) == sorted(edges)
@@ -83,12 +148,16 @@ def holds(wanted: Any, given: Any) -> bool:
 
 
 def sql_type(dtype: Any) -> str:
-    """A type by its name in SQL.
+    """A type's name in SQL.
 
     >>> sql_type(pl.Int64()), sql_type(pl.List(pl.String))
     ('BIGINT', 'ARRAY<VARCHAR>')
     """
     dtype = dtype() if isinstance(dtype, type) else dtype
+    if isinstance(dtype, Map):
+        return f"MAP<VARCHAR, {sql_type(dtype.value)}>"
+    if isinstance(dtype, pl.Decimal):
+        return f"DECIMAL({dtype.precision or 38}, {dtype.scale})"
     if isinstance(dtype, (pl.List, pl.Array)):
         return f"ARRAY<{sql_type(dtype.inner)}>"
     if isinstance(dtype, pl.Struct):
@@ -113,7 +182,7 @@ def sql_type(dtype: Any) -> str:
 
 
 def a_type(dtype: Any) -> str:
-    """The same with its article.
+    """A type's name in SQL, with an article.
 
     >>> a_type(pl.Int32()), a_type(pl.Int64())
     ('an INT', 'a BIGINT')
@@ -123,7 +192,7 @@ def a_type(dtype: Any) -> str:
 
 
 def type_source(dtype: Any) -> str:
-    """The Python of a type.
+    """The Python for a type.
 
     >>> type_source(pl.List(pl.Struct({"at": pl.Datetime("us")})))
     "pl.List(pl.Struct({'at': pl.Datetime('us')}))"
@@ -141,7 +210,7 @@ def type_source(dtype: Any) -> str:
 
 
 def source_of(value: Any) -> str:
-    """The Python of an argument."""
+    """The Python for an argument."""
     if isinstance(value, Scalar):
         return value.text
     if isinstance(value, pl.DataType) or (isinstance(value, type) and issubclass(value, pl.DataType)):
@@ -152,14 +221,14 @@ def source_of(value: Any) -> str:
 
 
 class Scalars:
-    """Makes scalars over rows of one schema. Raises what Polars says of types that don't go together."""
+    """Builds scalars over rows of one schema. Raises Polars' errors for types that don't match."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = pl.Schema(schema)
-        self._rows = pl.LazyFrame(schema=self.schema)
+        self.schema = dict(schema)
+        self._rows = _no_rows(tuple((name, plain_type(kind)) for name, kind in self.schema.items()))
 
     def made(self, expr: pl.Expr, text: str) -> Scalar:
-        """The scalar of an expression, whose type Polars tells."""
+        """The scalar for an expression, whose type Polars determines."""
         try:
             (dtype,) = self._rows.select(expr.alias("_")).collect_schema().dtypes()
         except pl.exceptions.PolarsError as error:
@@ -201,12 +270,25 @@ class Scalars:
 
     def operator(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
         """Two operands; whole numbers and constants on the right are written bare, as people do."""
+        if sign in ("==", "!="):
+            left, right = self.comparable(left), self.comparable(right)
         bare = right.literal is not None and not isinstance(right.literal, datetime)
         text = repr(right.literal) if bare else right.text
         return self.made(_OPERATORS[sign](left.expr, right.expr), f"({left.text} {sign} {text})")
 
+    def comparable(self, one: Scalar) -> Scalar:
+        """A value in the form for comparisons: MAPs are equal whatever the order of their entries."""
+        places = map_places(one.type)
+        if not places:
+            return one
+        if places != ((),):
+            raise ValueError(f"{a_type(one.type)} can't be compared as a whole: compare its parts")
+        by_key = pl.element().sort_by(pl.element().struct.field("key"))
+        text = f"{one.text}.list.eval(pl.element().sort_by(pl.element().struct.field('key')))"
+        return replace(one, expr=one.expr.list.eval(by_key), text=text)
+
     def whole_arithmetic(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
-        """Of whole numbers, in BIGINT: null where the result is beyond it."""
+        """Arithmetic of whole numbers, in BIGINT: null if the result overflows."""
         wide, other = self.cast(left, pl.Int128()), self.cast(right, pl.Int128())
         if sign in ("/", "%"):
             some = self.when([(self.operator(other, "!=", self.literal(0)), other)], None)
@@ -220,14 +302,16 @@ class Scalars:
         return self.cast(result, pl.Int64())
 
     def arithmetic(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
-        """Two numbers: whole ones to a whole one; null where there is no result."""
+        """Arithmetic of two numbers: whole numbers give a whole number; null if undefined."""
         if left.kind == right.kind == "whole":
             return self.whole_arithmetic(left, sign, right)
         if sign in ("/", "%"):
             left, right = self.cast(left, pl.Float64()), self.cast(right, pl.Float64())
             right = self.when([(self.operator(right, "!=", self.literal(0.0)), right)], None)
+            if sign == "/":
+                return self.quotient(left, right)
             if sign == "%":
-                # Of a quotient from 2^53 on the digits that make the rest are not known.
+                # For a quotient from 2^53 on, the digits that determine the remainder are unknown.
                 quotient = self.operator(left, "/", right)
                 some = self.operator(self.call(quotient, "abs"), "<", self.literal(2.0**53))
                 quotient = self.when([(some, quotient)], None)
@@ -237,14 +321,27 @@ class Scalars:
                 return self.operator(left, "-", self.operator(whole, "*", right))
         return self.operator(left, sign, right)
 
+    def quotient(self, left: Scalar, right: Scalar) -> Scalar:
+        """The quotient of two DOUBLEs."""
+        columns = left.expr.meta.root_names()
+        if columns and not right.expr.meta.root_names():
+            # In batches of several rows Polars multiplies by the inverse of a constant, so the last bit is
+            # wrong, as in 1429 / 100. So it is divided by a column of the constant.
+            none = self.cast(self.call(self.column(columns[0]), "is_null"), pl.Float64())
+            right = self.operator(self.operator(none, "*", self.literal(0.0)), "+", right)
+        return self.operator(left, "/", right)
+
     def cast(self, one: Scalar, to: pl.DataType) -> Scalar:
-        """The same as another type; null where that has no such value."""
+        """The value cast to another type; null if it has no such value."""
         if one.kind in ("list", "struct") and to == pl.String():
             instead = "ARRAY_JOIN(array, ',')" if one.kind == "list" else "its fields, struct->field"
             raise ValueError(f"{a_type(one.type)} is not a text; write {instead}")
-        if one.kind == "clock" and to == pl.String():  # the cast leaves fractions of a second out
+        if one.kind == "clock" and to == pl.String():  # the cast drops fractions of a second
             return self.call(one, "dt.to_string", "%T%.f")
-        return one if one.type == to else self.call(one, "cast", to, strict=False)
+        if one.type == to:
+            return one
+        cast = self.call(one, "cast", plain_type(to), strict=False)
+        return replace(cast, type=to) if map_places(to) else cast
 
     def when(self, cases: list[tuple[Scalar, Scalar]], otherwise: Scalar | None) -> Scalar:
         """The value of the first case that holds."""
@@ -256,17 +353,18 @@ class Scalars:
         if otherwise is not None:
             chain = chain.otherwise(otherwise.expr)
             text += f".otherwise({otherwise.text})"
-        return self.made(chain, text)
+        values = [value for _, value in cases] + ([] if otherwise is None else [otherwise])
+        return of_alike(self.made(chain, text), values)
 
     def rounded(self, one: Scalar, digits: int) -> Scalar:
-        """Half goes away from zero; digits below 0 are those before the point."""
+        """Rounds half away from zero; negative digits are those before the point."""
         if not -18 <= digits <= 18:
             raise ValueError(f"the number of digits must be from -18 to 18, got {digits}")
         if one.kind == "whole":
             return one if digits >= 0 else self._rounded_whole(one, 10**-digits)
         if digits < 0:
             factor = self.literal(float(10**-digits))
-            return self.operator(self.rounded(self.operator(one, "/", factor), 0), "*", factor)
+            return self.operator(self.rounded(self.quotient(one, factor), 0), "*", factor)
         factor = self.literal(float(10**digits))
         value = one if not digits else self.operator(one, "*", factor)
         size = self.call(value, "abs")
@@ -275,17 +373,35 @@ class Scalars:
         result = self.operator(self.operator(floor, "+", up), "*", self.call(value, "sign"))
         if not digits:
             return result
-        # From 2^53 on a number has no digits behind its point, and the product may have been too large.
+        # From 2^53 on, a number has no decimals, and the product may have been too large.
         some = self.operator(size, "<", self.literal(2.0**53))
-        return self.when([(some, self.operator(result, "/", factor))], one)
+        return self.when([(some, self.quotient(result, factor))], one)
 
     def _rounded_whole(self, one: Scalar, unit: int) -> Scalar:
-        """To a multiple of a unit, exactly; null where that is beyond BIGINT."""
+        """Rounded to a multiple of a unit, exactly; null if that overflows BIGINT."""
         size = self.call(self.cast(one, pl.Int128()), "abs")
         half = self.operator(size, "+", self.literal(unit // 2))
         multiple = self.operator(self.operator(half, "//", self.literal(unit)), "*", self.literal(unit))
         signed = self.operator(multiple, "*", self.call(self.cast(one, pl.Int128()), "sign"))
         return self.cast(signed, pl.Int64())
+
+
+@lru_cache(64)
+def _no_rows(schema: tuple[tuple[str, Any], ...]) -> pl.LazyFrame:
+    """An empty frame with these columns, which takes longer to build than to query."""
+    return pl.LazyFrame(schema=dict(schema))
+
+
+def of_alike(one: Scalar, given: Sequence[Scalar]) -> Scalar:
+    """A scalar that is one of several values, with their type, which may contain MAPs."""
+    types = [value.type for value in given if value.kind != "null"]
+    if (
+        not types
+        or not map_places(types[0])
+        or any(map_places(kind) != map_places(types[0]) for kind in types)
+    ):
+        return one
+    return replace(one, type=types[0]) if one.type == types[0] else one
 
 
 def _expr(value: Any) -> Any:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from ..errors import error_at
 from ..parse.grammar import check_arguments
+from .scalars import Map
 
 T = exp.DType
 
@@ -34,11 +35,11 @@ _PRECISIONS: dict[Any, str] = {
     pl.Datetime: ", which is to the microsecond; DATE_TRUNC('second', time) rounds it down",
 }
 _WHOLE = ("TIMESTAMP(6)", "TIMESTAMPTZ(6)")
-"""Types with the precision that they have anyway."""
+"""Types with the precision that they have by default."""
 
 
 def column_type(node: exp.DataType) -> pl.DataType:
-    """The Polars type that is meant. Raises `SqlError` for one that isn't supported."""
+    """The Polars type of a column. Raises `SqlError` for a type that isn't supported."""
     check_arguments(node, "type")
     kind = node.this
     if kind in (T.ARRAY, T.LIST):
@@ -51,17 +52,40 @@ def column_type(node: exp.DataType) -> pl.DataType:
             raise error_at(node, "a STRUCT must name its fields with their types: STRUCT<a INT, b VARCHAR>")
         return pl.Struct({field.name: column_type(field.args["kind"]) for field in fields})
     if kind == T.DECIMAL:
-        raise error_at(node, "DECIMAL: write DOUBLE, or BIGINT of the smallest unit")
+        return _decimal(node)
     if kind == T.MAP:
-        raise error_at(node, "MAP: write a STRUCT of the fields that are needed")
+        return _map(node)
     if kind not in _TYPES:
         raise error_at(
             node,
-            "a type must be BOOLEAN, INT, BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DATE, TIME, BYTES, ARRAY<…> or "
-            f"STRUCT<…>, got {node.sql()}",
+            "a type must be BOOLEAN, INT, BIGINT, DOUBLE, VARCHAR, TIMESTAMP, DATE, TIME, BYTES, "
+            f"DECIMAL(p, s), ARRAY<…>, MAP<VARCHAR, …> or STRUCT<…>, got {node.sql()}",
         )
     if node.expressions and node.sql() not in _WHOLE:
         name = node.sql().partition("(")[0]
         more = _PRECISIONS.get(type(_TYPES[kind]), "")
         raise error_at(node, f"{node.sql()}: a length or precision is not kept; write {name}{more}")
     return _TYPES[kind]
+
+
+def _decimal(node: exp.DataType) -> pl.Decimal:
+    sizes = [one.name for one in node.expressions]
+    if not 0 < len(sizes) < 3 or not all(one.isdigit() for one in sizes):
+        raise error_at(node, "a DECIMAL must have its precision and its scale: DECIMAL(10, 2)")
+    precision, scale = int(sizes[0]), int(sizes[1]) if len(sizes) == 2 else 0
+    if not 1 <= precision <= 38:
+        raise error_at(node, f"the precision of a DECIMAL must be from 1 to 38, got {precision}")
+    if scale > precision:
+        raise error_at(
+            node, f"the scale of a DECIMAL must be at most its precision, {precision}, got {scale}"
+        )
+    return pl.Decimal(precision, scale)
+
+
+def _map(node: exp.DataType) -> Map:
+    if len(node.expressions) != 2:
+        raise error_at(node, "a MAP must have the types of its keys and its values: MAP<VARCHAR, BIGINT>")
+    key, value = node.expressions
+    if column_type(key) != pl.String():
+        raise error_at(key, "the keys of a MAP must be VARCHAR, as the names of a JSON object are")
+    return Map(column_type(value))

@@ -1,16 +1,16 @@
-"""One `ClassicQuantiles` a group."""
+"""One `ClassicQuantiles` per group."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from ...core.aggregated import Aggregated
-from ...core.column_kinds import numeric
+from ...core.columns.column_kinds import numeric
 from ...core.one_by_one import OneByOne
 
 
 class ClassicQuantilesGroups(OneByOne):
-    """One `ClassicQuantiles` a group: see there for the error promised.
+    """One `ClassicQuantiles` per group; `ClassicQuantiles` states the promised error.
 
     >>> groups = ClassicQuantilesGroups(2)
     >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])

@@ -8,10 +8,10 @@ import datasketches
 import numpy as np
 
 from ...core.answers import quantile_answer
-from ...core.numbers import as_numbers
 from ...core.parameters import whole
-from ...core.points import as_share
 from ...core.protocol import SketchError
+from ...core.values.numbers import as_numbers
+from ...core.values.points import as_share
 from ..package_quantiles import PackageQuantiles, read_checked
 from .images import MOST, compacted
 
@@ -56,7 +56,7 @@ class ClassicQuantiles(PackageQuantiles):
 
     def _staged(self, values: Any) -> np.ndarray:
         numbers = as_numbers(values, np.float64, self.family).numbers
-        # One zero, as the package leaves equal values in any order.
+        # A single zero, because the package leaves equal values in any order.
         return self._within(numbers[~np.isnan(numbers)] + 0.0)
 
     def merge(self, other: Self) -> Self:

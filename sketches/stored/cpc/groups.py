@@ -1,4 +1,4 @@
-"""One `CPC` a group."""
+"""One `CPC` per group."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ...core.aggregated import Aggregated
-from ...core.column_kinds import column_kind
+from ...core.columns.column_kinds import column_kind
 from ...core.one_by_one import OneByOne
 
 
 def hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
-    """Values that the `datasketches` package hashes, which are all but binary."""
+    """Accept values that the `datasketches` package hashes: all except binary."""
     if column_kind(leaf) == "binary":
         raise TypeError(f"values of {leaf} can't be counted by the package; cast them to strings")
     return {}
 
 
 class CPCGroups(OneByOne):
-    """One `CPC` a group: see there for the error promised.
+    """One `CPC` per group; `CPC` states the promised error.
 
     >>> groups = CPCGroups(2)
     >>> groups.update([0, 1, 0], ["ann", "bob", "cat"])

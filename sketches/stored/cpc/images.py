@@ -1,15 +1,16 @@
-"""CPC images, decoded to the last bit before any other code reads them.
+"""Decode CPC images completely before any other code reads them.
 
 8 bytes: preamble ints, serial version (1), family (16), lg_k, first column that isn't full, flags (2
-compressed, 4 with HIP, 8 with a table, 16 with a window), hash of the seed. Unless empty, as uint32: coupons,
-entries of the table if there is a window too, words of the table, words of the window; kxp and the HIP
-estimate as doubles, before the words' numbers if there are table and window, else after; the words of the
-window, then of the table.
+compressed, 4 with HIP, 8 with a table, 16 with a window), seed hash. Unless empty, as uint32: coupons,
+entries of the table if there is a window as well, words of the table, words of the window; kxp and the HIP
+estimate as doubles, before the numbers of words if there are a table and a window, else after; the words of
+the window, then of the table.
 
-A sketch is a matrix of k rows and 64 columns of bits, a coupon each. Up to 3k/32 coupons (sparse), and k/2
-(hybrid), the table lists them all. Beyond, a window of 8 columns holds a byte a row, in a prefix code, and
-the table the surprises: coupons right of the window and, once it has moved, those missing left of it. A
-surprise is the gap to the last column in the row, in a prefix code, and to the last row, in a Golomb code.
+A sketch is a matrix of bits with k rows and 64 columns, one bit per coupon. Up to 3k/32 coupons (sparse), and
+k/2 (hybrid), the table lists all of them. Beyond that, a window of 8 columns holds a byte per row, in a
+prefix code, and the table holds the surprises: coupons right of the window and, once it has moved, missing
+coupons left of it. A surprise is encoded as the gap to the last column in the row, in a prefix code, and to
+the last row, in a Golomb code.
 
 Source: datasketches-cpp `cpc_sketch_impl.hpp`, `cpc_compressor_impl.hpp`; Lang, "Back to the Future: an Even
 More Nearly Optimal Cardinality Estimation Algorithm", 2017.
@@ -21,7 +22,7 @@ import struct
 
 import numpy as np
 
-from ...core.jit import kernel
+from ...core.compilation.jit import kernel
 from .codes import bytes_decoder, columns_outside, gaps_decoder
 
 _COMPRESSED, _HIP, _TABLE, _WINDOW = 2, 4, 8, 16
@@ -31,7 +32,7 @@ _ALL = np.arange(64)
 
 @kernel
 def _peek(words, at):
-    """The twelve bits and more from bit `at` on; two more words than are in use must be there."""
+    """Return at least twelve bits from bit `at` on; `words` must have two more words than are in use."""
     word = at >> 5
     both = np.uint64(words[word]) | np.uint64(words[word + 1]) << np.uint64(32)
     return both >> np.uint64(at & 31)
@@ -39,7 +40,7 @@ def _peek(words, at):
 
 @kernel
 def _rest_is_padding(words, at, padding):
-    """Whether after bit `at` the words end as the writer pads them, all zeros."""
+    """Whether the words after bit `at` are the writer's padding, all zeros."""
     used = len(words) - 2
     if (at + padding + 31) >> 5 != used:
         return False
@@ -52,7 +53,7 @@ def _rest_is_padding(words, at, padding):
 
 @kernel
 def _read_window(words, decoder, k, offset, sums):
-    """Add a window's coupons to sums[0], their shares of the matrix to sums[1]. False if it is broken."""
+    """Add a window's coupons to sums[0], their shares of the matrix to sums[1]. Returns False if invalid."""
     at, end = np.int64(0), 32 * (len(words) - 2)
     for _ in range(k):
         code = decoder[_peek(words, at) & np.uint64(4095)]
@@ -72,7 +73,7 @@ def _read_window(words, decoder, k, offset, sums):
 
 @kernel
 def _read_table(words, decoder, base, entries, k, columns, offset, sums):
-    """Add a table's surprises to the sums, and the first column that misses one to sums[2]."""
+    """Add a table's surprises to the sums, and the first column that lacks a coupon to sums[2]."""
     at, end = np.int64(0), 32 * (len(words) - 2)
     row, column = np.int64(0), np.int64(0)
     for _ in range(entries):
@@ -98,8 +99,8 @@ def _read_table(words, decoder, base, entries, k, columns, offset, sums):
         if row >= k or column >= len(columns):
             return False
         place = columns[column]
-        # Columns before the window are expected to be full, those behind it empty; a table holds what isn't:
-        # coupons missing before it, coupons seen behind it.
+        # Columns before the window are expected to be full, columns after it empty; the table holds
+        # exceptions: missing coupons before it, seen coupons after it.
         sign = -1.0 if place < offset else 1.0
         sums[0] += sign
         sums[1] += sign * 0.5 ** (place + 1)
@@ -110,7 +111,7 @@ def _read_table(words, decoder, base, entries, k, columns, offset, sums):
 
 
 def image_fault(data: bytes) -> str:
-    """What is wrong with a CPC image, if anything."""
+    """Return what is wrong with a CPC image; None if it is valid."""
     if len(data) < 8:
         return "fewer bytes than its header needs"
     ints, version, family, lg_k, full, flags, seed_hash = struct.unpack_from("<BBBBBBH", data)
@@ -142,12 +143,12 @@ def image_fault(data: bytes) -> str:
     offset = max(8 * coupons - 19 * k, 0) >> (lg_k + 3)
     if not 0 < coupons <= 64 * k or offset > 56 or window != (2 * coupons >= k) or (table and not entries):
         return "a number of coupons that its table and window can't hold"
-    # What the table leaves out: all coupons left of the window.
+    # The table omits all coupons left of the window.
     sums = np.array([offset * k, k * (1.0 - 0.5**offset), 64.0])
     words = np.zeros(window_words + 2, np.uint32)
     words[:window_words] = np.frombuffer(data, "<u4", window_words, header.size)
     if window and not _read_window(words, bytes_decoder(lg_k, coupons), k, offset, sums):
-        return "its window ends early or goes on too long"
+        return "its window ends early or is too long"
     if table:
         if 32 * table_words < 2 * entries:
             return "its table ends early"
@@ -159,13 +160,13 @@ def image_fault(data: bytes) -> str:
             columns = columns_outside(lg_k, coupons, offset) if moved else _ALL[8:]
         base = max((k // entries).bit_length() - 1, 0)
         if not _read_table(words, gaps_decoder(), base, entries, k, columns, offset, sums):
-            return "its table ends early, goes on too long or leaves the matrix"
+            return "its table ends early, is too long or leaves the matrix"
     if sums[0] != coupons or full > min(offset, sums[2]):
         return "its bits aren't as many as its coupons"
     if not hip:
         return ""
     left = k - sums[1]
-    # Each new coupon adds k / kxp at its time: 1 at first, what it is now at last.
+    # Each new coupon added the k / kxp of its time: 1 for the first, the current value for the last.
     if not (abs(kxp - left) <= 1e-9 * k and kxp > 0.0):
         return "its register kxp isn't what its bits make"
     if not coupons * (1 - 1e-9) <= estimate <= coupons * (k / kxp) * (1 + 1e-9):

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from ...core.columns.utf8_repair import readable
 from ...core.distinct_counter import DistinctCounter
-from ...core.item_kinds import as_items, joint_kind, kind_with
 from ...core.one_by_one import Staged
 from ...core.parameters import deviations, whole
 from ...core.protocol import SketchError
-from ...core.utf8_repair import readable
+from ...core.values.item_kinds import as_items, joint_kind, kind_with
 from .images import image_fault
 
 
@@ -62,7 +62,7 @@ class CPC(DistinctCounter, Staged):
         values = as_items(values, self.item_kind, self.family)
         if values.kind == "binary":
             raise TypeError("CPC: the package counts numbers and strings, not binary; cast the column first")
-        # The package takes negative integers for doubles, unless given their bits.
+        # The package reads negative integers as doubles, unless it gets their bits.
         whole = values.kind == "int64"
         return values.numbers.view(np.uint64).tolist() if whole else readable(values.to_arrow()).to_pylist()
 
@@ -102,7 +102,7 @@ class CPC(DistinctCounter, Staged):
         if fault := image_fault(data):
             raise SketchError(f"CPC: these {len(data)} bytes are not a sketch: {fault}")
         sketch = cls(data[3])
-        # Of an empty image the package forgets where its estimator starts, and counts to infinity.
+        # For an empty image, the package doesn't initialise its estimator, and counts to infinity.
         if data != sketch.to_bytes():
             sketch._peer = datasketches.cpc_sketch.deserialize(data)
         return sketch

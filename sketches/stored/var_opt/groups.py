@@ -1,4 +1,4 @@
-"""One `VarOpt` a group."""
+"""One `VarOpt` per group."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.aggregated import Aggregated
-from ...core.column_kinds import long_double_or_string
+from ...core.columns.column_kinds import long_double_or_string
 from ...core.one_by_one import OneByOne
 
 
 class VarOptGroups(OneByOne):
-    """One `VarOpt` a group: see there for what is promised.
+    """One `VarOpt` per group; `VarOpt` states the promise.
 
     >>> groups = VarOptGroups(2, k=5, kind="long")
     >>> groups.update([0, 1, 0], [7, 8, 9], weight=[1.0, 2.0, 3.0])
@@ -29,7 +29,7 @@ class VarOptGroups(OneByOne):
     )
 
     def update(self, groups: np.ndarray, values: Any, weight: Any = 1.0) -> None:
-        """Add each group's rows with their weights to its sample. Raises as for one."""
+        """Add each group's rows with their weights to its sample. Raises what `VarOpt.update` raises."""
         self._update(groups, values, weight=weight)
 
     _read = ("kind",)

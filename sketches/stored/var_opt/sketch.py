@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from ...core.answers import finite
 from ...core.arguments import shown
-from ...core.columns import as_values
+from ...core.columns.columns import as_values
+from ...core.columns.utf8_repair import readable
+from ...core.columns.weights import as_doubles
 from ...core.locking import holding_no_lock
-from ...core.numbers import as_numbers
 from ...core.one_by_one import Staged
 from ...core.parameters import one_of, whole
 from ...core.protocol import SketchError, required_kind
-from ...core.utf8_repair import readable
-from ...core.weights import as_doubles
+from ...core.values.numbers import as_numbers
 from .images import FORMATS, MOST_K, MOST_ROWS, before_tie, image_fault
 
 _TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
@@ -64,7 +64,7 @@ class VarOpt(Staged):
     def __init__(self, k: int = 100, kind: str = "string") -> None:
         self.kind = one_of("VarOpt", "kind", kind, _TYPES)
         self._peer = datasketches.var_opt_sketch(whole("VarOpt", "k", k, 1, MOST_K))
-        self._stored = False  # whether it comes from bytes, and may not be added to as it is
+        self._stored = False  # whether it comes from bytes, and must be converted before rows are added
 
     @property
     def k(self) -> int:
@@ -80,7 +80,7 @@ class VarOpt(Staged):
         return not self.n
 
     def __len__(self) -> int:
-        """Rows kept."""
+        """Return the number of stored rows."""
         return int(self._peer.num_samples)
 
     def update(self, values: Any, weight: Any = 1.0) -> Self:
@@ -101,7 +101,8 @@ class VarOpt(Staged):
 
     def _add_staged(self, rows: tuple[list[Any], list[float]]) -> None:
         if self._stored and self.n > self.k:
-            # The package takes full samples from bytes for ones amid an update; a union's are not.
+            # The package considers full samples from bytes to be in the middle of an update; a union's are
+            # not.
             self._unite(self.k, self._peer)
         for item, heavy in zip(*rows):
             if heavy:
@@ -111,13 +112,13 @@ class VarOpt(Staged):
                     self._add_after_tie(item, heavy)
 
     def _add_after_tie(self, item: Any, weight: float) -> None:
-        """Add a row that the package refused because of a rounding (`before_tie`)."""
+        """Add a row that the package refused because of rounding (`before_tie`)."""
         image = before_tie(self.to_bytes())
         self._unite(self.k, datasketches.var_opt_sketch.deserialize(image, FORMATS[self.kind]))
         try:
             self._peer.update(item, weight)
         except _FAULTS as error:
-            raise SketchError(f"VarOpt: this sample can't go on: {error}") from None
+            raise SketchError(f"VarOpt: this sample can't continue: {error}") from None
 
     @property
     def _dtype(self) -> type:
@@ -188,7 +189,7 @@ class VarOpt(Staged):
             raise SketchError(f"VarOpt: belongs must be a function of an item, got {shown(belongs)}")
         peer = self.copy()._peer
         estimate = peer.estimate_subset_sum(belongs)
-        # While every row is kept, the package gives the subset's weight as the total.
+        # While all rows are stored, the package returns the subset's weight as the total.
         total = math.fsum(weight for _, weight in peer)
         return SubsetSum(estimate["estimate"], estimate["lower_bound"], estimate["upper_bound"], total)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
@@ -17,10 +18,50 @@ class Exchange(NamedTuple):
     trades: list[Any]
     others: list[Any]
     dropped: list[Any]
+    error: Any
+    """What it says of a subscription that it refuses."""
+    numbered: list[Any]
+    """Further trades, of which some are missing; `missing` is what a warning says of that."""
+    missing: tuple[str, ...] = ()
+
+
+def _numbered(make: Callable[[int], Any]) -> list[Any]:
+    return [make(number) for number in (7, 8, 8, 12, 13)]
 
 
 AT = 1_780_315_200_123
 EXCHANGES = [
+    Exchange(
+        "coinbase",
+        {"products": "BTC-USD"},
+        [{"type": "subscribe", "product_ids": ["BTC-USD"], "channels": ["matches"]}],
+        [
+            {"type": "match", "trade_id": 6, "side": "sell", "size": "5.2", "price": "400.23"}
+            | {"product_id": "BTC-USD", "time": "2026-01-01T00:00:00.028459Z"}
+        ],
+        [],
+        [{"type": "subscriptions", "channels": [{"name": "matches", "product_ids": ["BTC-USD"]}]}],
+        {"type": "error", "message": "Failed to subscribe", "reason": "X-Y is not a valid product"},
+        _numbered(lambda n: {"type": "match", "trade_id": n, "product_id": "BTC-USD"}),
+        ("3 messages of BTC-USD are missing (trade_id 9 to 11)",),
+    ),
+    Exchange(
+        "binance",
+        {"symbols": "BTCUSDT"},
+        [],
+        [
+            {
+                "stream": "btcusdt@trade",
+                "data": {"e": "trade", "s": "BTCUSDT", "t": 6, "p": "0.001", "q": "100", "m": True}
+                | {"E": 1767225600100, "T": 1767225600100},
+            }
+        ],
+        [],
+        [],
+        {"error": {"code": 2, "msg": "Invalid request: unknown variant"}},
+        _numbered(lambda n: {"stream": "btcusdt@trade", "data": {"e": "trade", "s": "BTCUSDT", "t": n}}),
+        ("3 messages of BTCUSDT are missing (data.t 9 to 11)",),
+    ),
     Exchange(
         "okx",
         {"instruments": "BTC-USDT, BTC-USD-SWAP"},
@@ -51,6 +92,13 @@ EXCHANGES = [
         ],
         [{"event": "subscribe", "arg": {"channel": "trades", "instId": "BTC-USDT"}, "connId": "a4d3ae55"}],
         ["pong"],
+        {"event": "error", "code": "60012", "msg": "Invalid request", "connId": "a4d3ae55"},
+        _numbered(
+            lambda n: {
+                "arg": {"channel": "trades", "instId": "BTC-USDT"},
+                "data": [{"instId": "BTC-USDT", "tradeId": str(n)}],
+            }
+        ),
     ),
     Exchange(
         "bybit",
@@ -83,6 +131,10 @@ EXCHANGES = [
             {"success": True, "ret_msg": "pong", "conn_id": "2324d924", "op": "ping"},
             {"op": "pong", "args": ["1"]},
         ],
+        {"success": False, "ret_msg": "error:handler not found", "conn_id": "2324d924", "op": "subscribe"},
+        _numbered(
+            lambda n: {"topic": "publicTrade.S1USD", "type": "snapshot", "ts": AT, "data": [{"i": str(n)}]}
+        ),
     ),
     Exchange(
         "kraken",
@@ -110,6 +162,15 @@ EXCHANGES = [
             {"method": "subscribe", "success": True, "result": {"channel": "trade", "symbol": "MATIC/USD"}},
         ],
         [{"channel": "heartbeat"}],
+        {"method": "subscribe", "success": False, "error": "Currency pair not supported X/Y"},
+        _numbered(
+            lambda n: {
+                "channel": "trade",
+                "type": "update",
+                "data": [{"symbol": "MATIC/USD", "trade_id": n}, {"symbol": "ETH/USD", "trade_id": 7}],
+            }
+        ),
+        ("3 messages of MATIC/USD are missing (data.trade_id 9 to 11)",),
     ),
     Exchange(
         "kraken-futures",
@@ -134,6 +195,9 @@ EXCHANGES = [
             {"feed": "trade_snapshot", "product_id": "PI_XBTUSD", "trades": []},
         ],
         [],
+        {"event": "error", "message": "Invalid product id"},
+        _numbered(lambda n: {"feed": "trade", "product_id": "PI_XBTUSD", "seq": n}),
+        ("3 messages of PI_XBTUSD are missing (seq 9 to 11)",),
     ),
     Exchange(
         "bitstamp",
@@ -162,6 +226,8 @@ EXCHANGES = [
         ],
         [{"event": "bts:subscription_succeeded", "channel": "live_trades_btcusd", "data": {}}],
         [],
+        {"event": "bts:error", "channel": "", "data": {"code": None, "message": "Incorrect JSON format."}},
+        _numbered(lambda n: {"event": "trade", "channel": "live_trades_btcusd", "data": {"id": n}}),
     ),
     Exchange(
         "gemini",
@@ -183,6 +249,8 @@ EXCHANGES = [
             {"type": "l2_updates", "symbol": "BTCUSD", "changes": [["buy", "9122.04", "0.00121425"]]},
             {"type": "heartbeat", "timestamp": AT},
         ],
+        {"result": "error", "reason": "InvalidJson"},
+        _numbered(lambda n: {"type": "trade", "symbol": "BTCUSD", "event_id": n}),
     ),
     Exchange(
         "deribit",
@@ -220,5 +288,17 @@ EXCHANGES = [
         ],
         [{"jsonrpc": "2.0", "id": 1, "result": ["trades.BTC-PERPETUAL.100ms"], "testnet": False}],
         [],
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 11050, "message": "bad_request"}},
+        _numbered(
+            lambda n: {
+                "jsonrpc": "2.0",
+                "method": "subscription",
+                "params": {
+                    "channel": "trades.BTC-PERPETUAL.100ms",
+                    "data": [{"trade_seq": n, "instrument_name": "BTC-PERPETUAL"}],
+                },
+            }
+        ),
+        ("3 messages of BTC-PERPETUAL are missing (params.data.trade_seq 9 to 11)",),
     ),
 ]

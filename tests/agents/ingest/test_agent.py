@@ -58,6 +58,7 @@ class Running:
         return self.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS, ids=["none", "memory", "small memory", "file"])
 def test_lines_equal_messages_by_each_channel(kafka: Any, tmp_path: Path, channel: Any) -> None:
     topic, log = fresh(), tmp_path / "logs" / "a.log"
@@ -89,6 +90,7 @@ def test_numbers_without_an_end_until_a_stop(kafka: Any, tmp_path: Path) -> None
     assert account.sent == len(arrived) and account.unaccounted == 0
 
 
+@pytest.mark.slow
 def test_what_a_file_channel_holds_goes_on_after_a_restart(kafka: Any, tmp_path: Path) -> None:
     topic = fresh()
     plan = {
@@ -115,6 +117,7 @@ def test_what_a_file_channel_holds_goes_on_after_a_restart(kafka: Any, tmp_path:
     assert values(kafka, topic) == [b"1", b"2", b"3", b"4", b"5"]
 
 
+@pytest.mark.slow
 def test_while_the_broker_is_away_clients_are_refused_and_memory_is_bounded(
     kafka: Any, tmp_path: Path
 ) -> None:
@@ -137,6 +140,7 @@ def test_while_the_broker_is_away_clients_are_refused_and_memory_is_bounded(
     assert values(kafka, topic)[-1] == b"last"
 
 
+@pytest.mark.slow
 def test_an_agent_is_fenced_by_the_next_one_of_its_name(kafka: Any, tmp_path: Path) -> None:
     topic, log = fresh(), tmp_path / "a.log"
     write(log, "1")

@@ -17,6 +17,8 @@ from streamgauge.agents.ingest.agent import Agent
 from streamgauge.agents.ingest.batch import IngestError
 from streamgauge.agents.ingest.document import FieldLines, plan_of
 from streamgauge.agents.ingest.presets import PRESETS, preset_sources
+from streamgauge.agents.ingest.settings import build
+from streamgauge.agents.ingest.sources import websocket
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.syslog import syslog
 
@@ -118,6 +120,7 @@ def test_binance(kafka: Any, tmp_path: Path, recordings: Path) -> None:
     assert server.requests[0].endswith("?streams=nknusdt@trade")
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
 def test_an_exchange_hears_what_it_documents(kafka: Any, tmp_path: Path, exchange: Exchange) -> None:
@@ -134,6 +137,37 @@ def test_an_exchange_hears_what_it_documents(kafka: Any, tmp_path: Path, exchang
     assert [json.loads(one or b"") for one in collected] == sent
     if exchange.preset == "bybit":
         assert server.requests == ["/subscribe/inverse"]
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
+def test_an_exchange_that_limits_breaks_refuses_and_skips(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It refuses the first connection, breaks the second after half of its trades, and skips some."""
+    monkeypatch.setattr(websocket, "_FIRST_SECONDS", 0.01)
+    sent = [json.dumps(one).encode() for one in (exchange.error, *exchange.numbered)]
+    count = len(exchange.requests)
+    limit = [(429, {"Retry-After": "0.2"})]
+    server = FeedServer(sent, each=3, subscribed=count, live=True, refusals=limit)
+    [settings] = preset_sources(exchange.preset, {**exchange.given, "url": server.url}, "t").values()
+    interceptors = [build("interceptors", one).open(None) for one in settings.pop("interceptors", ())]
+    source = build("sources", settings).open(None, {})
+    collected: list[bytes] = []
+    while len(collected) < len(sent):
+        batch = source.read(60)
+        for interceptor in interceptors:
+            batch = interceptor.apply(batch)
+        collected += batch.values()
+    source.close()
+    server.close()
+    assert collected == sent
+    assert server.times[1] - server.times[0] >= 0.2
+    assert [json.loads(text) for text in server.texts[: 2 * count]] == exchange.requests * 2
+    warnings = [record.getMessage() for record in caplog.records]
+    assert any("429" in text and "reconnecting in 0.2 s" in text for text in warnings)
+    assert any(text.endswith(f"reports: {sent[0].decode()[:300]}") for text in warnings)
+    assert any("was unreachable for" in text for text in warnings)
+    assert [text.partition(": ")[2] for text in warnings if "are missing" in text] == [*exchange.missing]
 
 
 @pytest.mark.kafka

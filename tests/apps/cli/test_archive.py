@@ -124,6 +124,7 @@ def test_a_topic_of_everything_is_archived_and_replayed_exactly(kafka: Any, tmp_
     assert (check["messages"], check["problems"]) == (kept, []) and check["partitions"][0]["unhashed"] == 0
 
 
+@pytest.mark.slow
 def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
     topic, servers = f"stop-{uuid.uuid4().hex[:8]}", kafka.bootstrap_servers
     kafka.create_topic(topic, 1)
@@ -153,6 +154,7 @@ def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
     assert invoke("archive", "verify", str(tmp_path), "--json")["messages"] == 10
 
 
+@pytest.mark.slow
 def test_a_bucket_is_archived_to_verified_and_replayed(
     kafka: Any, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def answers_of(table: SketchTable) -> pl.DataFrame:
     return merged.answers().select(*keys, *steady).sort(*keys, nulls_last=True)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", NAMES)
 def test_an_archive_gives_what_the_live_run_gave(name: str, kafka: Any, tmp_path: Path) -> None:

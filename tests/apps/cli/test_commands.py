@@ -136,7 +136,7 @@ def test_a_cache_folder_that_can_not_be_made_is_named(
     (tmp_path / "file").touch()
     monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path / "file" / "cache"))
     said = ran("kafka", "status", code=1)
-    assert f"the cache folder {tmp_path / 'file' / 'cache'} can't be made" in said
+    assert f"the cache folder {tmp_path / 'file' / 'cache'} can't be created" in said
     assert "STREAMGAUGE_CACHE" in said
 
 

@@ -28,6 +28,7 @@ def ran(*options: str, check: bool = True, text: bytes = b"") -> subprocess.Comp
     return subprocess.run([*PROGRAM, *options], capture_output=True, input=text, check=check, timeout=300)
 
 
+@pytest.mark.slow
 def test_files_once_with_their_account(kafka: Any, tmp_path: Path) -> None:
     topic, log = fresh(), tmp_path / "a.log"
     write(log, "one", "two", end=b"\n")
@@ -57,6 +58,7 @@ def test_files_once_with_their_account(kafka: Any, tmp_path: Path) -> None:
     assert values(kafka, topic) == [b"one", b"two", b"partial"]
 
 
+@pytest.mark.slow
 def test_a_configuration_with_metrics_until_it_is_stopped(kafka: Any, tmp_path: Path) -> None:
     topic, log, config = fresh(), tmp_path / "a.log", tmp_path / "agent.toml"
     write(log, "ERROR one", "fine")
@@ -93,6 +95,7 @@ def test_a_configuration_with_metrics_until_it_is_stopped(kafka: Any, tmp_path: 
     assert values(kafka, topic) == [b"ERROR one"]
 
 
+@pytest.mark.slow
 def test_a_stop_delivers_all_that_was_received_by_tcp(kafka: Any, tmp_path: Path) -> None:
     topic, port, config = fresh(), free_port(), tmp_path / "agent.toml"
     config.write_text(
@@ -135,6 +138,7 @@ def test_standard_input_to_standard_output(tmp_path: Path) -> None:
     assert done.stdout == b"one\ntwo\n" and b"n: 2 read = 2 sent" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -144,7 +148,7 @@ def test_standard_input_to_standard_output(tmp_path: Path) -> None:
         (["tail", "/no/such/folder/a.log", "--to", "t"], "there is no folder /no/such/folder"),
         (["--preset", "nope", "--to", "t"], "preset must be one of"),
         (["missing.toml"], "No such file or directory"),
-        (["missing.toml", "--to", "t"], "with a configuration there are no files and no --to"),
+        (["missing.toml", "--to", "t"], "a configuration names its files and topics"),
         (["tail", "a.log", "--to", "t", "--multiline", "("], "start must be a regular expression"),
     ],
 )

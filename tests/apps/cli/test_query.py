@@ -84,8 +84,8 @@ def test_query_takes_an_item_as_the_column_holds_it(ran: Ran, tmp_path: Path) ->
         assert [row["found"] for row in answers] == [True] * len(items), column
     (line,) = query("frequency", "often", "2026-01-03").splitlines()
     assert json.loads(line)["estimate"] == 1 and json.loads(line)["item"] == "2026-01-03"
-    assert "holds points in time, and '3' is none" in query("frequency", "often", "3", code=1)
-    assert "holds floats, and '2026-01-02' is none" in query("membership", "share", "2026-01-02", code=1)
+    assert "holds points in time, got '3'" in query("frequency", "often", "3", code=1)
+    assert "holds floats, got '2026-01-02'" in query("membership", "share", "2026-01-02", code=1)
 
 
 def test_query_asks_of_groups_by_their_keys(ran: Ran, tables: Path) -> None:

@@ -51,6 +51,20 @@ def test_a_script_is_held_to_what_it_expects_without_a_broker(tmp_path: Path) ->
     }
 
 
+def test_a_program_is_printed_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "explained.sql"
+    file.write_text(SCRIPT.split("CREATE TABLE")[0] + "EXPLAIN SELECT COUNT(*) AS n FROM attempts")
+    lines = RUNNER.invoke(app, ["sql", "--test", str(file)]).stdout.splitlines()
+    assert "import streamgauge as sg" in lines and "# Plan:" in lines
+
+
+@pytest.mark.slow
+def test_a_missing_broker_is_reported_within_seconds() -> None:
+    done = RUNNER.invoke(app, ["sql", "-e", "SHOW TOPICS", "--bootstrap-servers", "localhost:1"])
+    assert done.exit_code == 1
+    assert "no broker answered at localhost:1 within 5 s" in done.output and "check" in done.output
+
+
 def test_rows_for_people_and_as_csv(tmp_path: Path) -> None:
     file = tmp_path / "fraud.sql"
     file.write_text(SCRIPT)
@@ -78,11 +92,10 @@ def test_rows_go_to_a_file(tmp_path: Path, suffix: str) -> None:
 
 def test_one_source_of_statements_is_named() -> None:
     done = RUNNER.invoke(app, ["sql"])
-    assert (
-        str(done.exception) == "sql: name one of a FILE, -e TEXT and --test FILE, or start it in a terminal"
-    )
+    assert str(done.exception) == "sql: pass one of FILE, -e TEXT and --test FILE, or start it in a terminal"
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_statements_on_a_broker(kafka: Any) -> None:
     name = uuid.uuid4().hex[:8]
@@ -141,6 +154,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     assert pull_query == [[50, 5]] and results[-2]["bounds"]["users"] == [[5, 5]]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_closed_windows_are_kept_and_asked_with_the_open_ones(kafka: Any, tmp_path: Path) -> None:
     name, folder = uuid.uuid4().hex[:8], tmp_path / "minutes"
@@ -170,6 +184,7 @@ def test_closed_windows_are_kept_and_asked_with_the_open_ones(kafka: Any, tmp_pa
     assert warning.startswith("windows that end by 2026-01-01T00:") and "are not in the answer" in warning
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> None:
     name = uuid.uuid4().hex[:8]

@@ -22,6 +22,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: Path) -> None:
     servers = ["--bootstrap-servers", kafka.bootstrap_servers]
@@ -60,7 +61,7 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
     shown = ran("tail", topic, "-n", "1", *servers)
     assert shown.startswith("2026-01-01T00:29:00.000Z  ") and '{"user": "u2"' in shown
 
-    # One that is followed shows what comes; who reads only a part of it ends it without a word.
+    # One that is followed shows what comes; who reads only a part of it ends it silently.
     code = "from streamgauge.apps.cli.commands import main; import sys; sys.argv[0] = 'streamgauge'; main()"
     command = [sys.executable, "-c", code, "tail", topic, "--follow", "--json", "-n", "2", *servers]
     followed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ})
@@ -82,6 +83,7 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
     assert "doesn't exist" in ran("topics", "nothing-like-it", *servers, code=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["topics"], ["tail", "posts"], ["replay", "FILE", "--topic", "posts"]])
 def test_without_a_broker_one_line_says_so(
     ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]

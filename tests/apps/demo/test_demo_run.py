@@ -65,6 +65,7 @@ def test_all_that_is_put_in_is_reported(kafka) -> None:
     assert "messages, " in said.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.soak])]
 )
@@ -100,6 +101,7 @@ def test_an_app_that_fails_ends_the_demo_with_its_error(kafka, monkeypatch: pyte
         )
 
 
+@pytest.mark.slow
 def test_the_others_are_reported_beside_an_app_that_fails(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     from streamgauge.apps.demo import demo_run
 

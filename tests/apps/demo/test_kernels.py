@@ -10,7 +10,7 @@ from rich.console import Console
 from streamgauge.apps.demo import kernels
 from streamgauge.apps.demo.kernels import Kernels
 from streamgauge.operators.warm_up.steps import Step
-from streamgauge.sketches.core.kernel_cache import NotKept
+from streamgauge.sketches.core.compilation.kernel_cache import NotKept
 
 ran: list[str] = []
 

@@ -24,6 +24,7 @@ def made_up() -> MadeUp:
     return MadeUp.from_now(example, 3, 4.0)
 
 
+@pytest.mark.slow
 def test_lines_reach_the_topic_in_their_order(kafka: Any, tmp_path: Path) -> None:
     topic, made = fresh("demo-log"), made_up()
     log = TailedLog(made, tmp_path / "access.log", topic, kafka.bootstrap_servers).start()
@@ -35,6 +36,7 @@ def test_lines_reach_the_topic_in_their_order(kafka: Any, tmp_path: Path) -> Non
     assert log.sent == len(lines) and values(kafka, topic) == lines
 
 
+@pytest.mark.slow
 def test_what_ends_the_agent_ends_the_demo(kafka: Any, tmp_path: Path) -> None:
     log = TailedLog(made_up(), tmp_path / "access.log", fresh("demo-log"), kafka.bootstrap_servers)
     # Another agent of its name: this one is fenced.

@@ -211,6 +211,7 @@ def demo_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return tables
 
 
+@pytest.mark.slow
 def test_each_query_gives_rows_from_the_demo_s_tables(demo_tables: dict[str, Path]) -> None:
     assert len({name.partition("-")[0] for name in demo_tables}) == 5
     tables = {name: FileTable(name, path, look=None) for name, path in demo_tables.items()}

@@ -118,7 +118,7 @@ def test_a_value_is_said_with_its_unit() -> None:
     units = {panel["title"]: panel.get("unit") for panel in served.described()["panels"]}
     columns = {panel["title"]: panel.get("units") for panel in served.described()["panels"]}
     assert columns["Sensors"] == {"low": "°C", "spread.p50": "°C", "high": "°C"}
-    assert (units["Readings"], units["How readings are spread"]) == ("°C", "°C")
+    assert (units["Readings"], units["Distribution of readings"]) == ("°C", "°C")
     without = ServedApp.of_run(app_of("iot"), {"readings": "r", "days": "d"})
     assert next(one["unit"] for one in without.described()["panels"] if one["title"] == "Readings") == ""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -31,6 +32,7 @@ def recorded(
     return [(row["at"], row["value"]) for row in payload], [one.sent_ms for one in messages], reasons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv"])
 @pytest.mark.parametrize(
     ("unit", "time"),
@@ -135,3 +137,60 @@ def test_a_unit_that_there_is_not_is_named() -> None:
     job = Job.of(app_of("iot"), "json", {"unit": "minutes"})
     with pytest.raises(ValueError, match="--set unit=minutes: a time is in s, ms, us, ns since 1970"):
         job.streams(Feed("t", "localhost:1"))
+
+
+NIGHTS = [
+    ("Europe/Rome", datetime(2026, 10, 24, 22, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 11, 1, 3, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 4, 13, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 3, 8, 4, tzinfo=UTC)),
+    ("UTC", datetime(2026, 10, 24, 22, tzinfo=UTC)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["%Y-%m-%dT%H:%M:%S", "%Y%m%dT%H%M%S", "%d.%m.%Y %H:%M:%S"])
+@pytest.mark.parametrize(("zone", "begin"), NIGHTS)
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_times_without_an_offset_are_those_of_the_zones_clocks(
+    form: str, zone: str, begin: datetime, shape: str, tmp_path: Path
+) -> None:
+    """Two sensors, every 10 and every 30 minutes, over the night on which clocks are put back or forward."""
+    true = [(begin + timedelta(minutes=10 * n), "ab"[i]) for n in range(36) for i in range(2 - n % 3 // 2)]
+    true = [(at, sensor) for at, sensor in true if sensor == "a" or at.minute % 30 == 0]
+    shown = [(at.astimezone(ZoneInfo(zone)).strftime(shape), sensor) for at, sensor in true]
+    if form == "json":
+        lines = [json.dumps({"time": at, "sensor": sensor, "value": 1}) for at, sensor in shown]
+    else:
+        lines = ["time,sensor,value", *(f"{at},{sensor},1" for at, sensor in shown)]
+    path = tmp_path / f"readings.{form}"
+    path.write_text("\n".join(lines))
+    given = {"time": "time", "sensor": "sensor", "zone": zone}
+    given |= {"pattern": shape} if "." in shape else {}
+    _, sent, _ = recorded(path, given)
+    assert sent == [int(at.timestamp() * 1000) for at, _ in true]
+    # As in Kafka, each reading is decoded with its message's timestamp.
+    job = Job.of(app_of("iot"), None, given, recording=path)
+    messages = list(RecordedMessages(job, [path]).messages())
+    rows = job.form.source(Feed("t", "localhost:1"), job.settings)
+    tester = StreamTester(rows.select("at").rows_to_kafka("rows"), start=datetime.now(UTC))
+    stamps = [at for at, _ in true]
+    tester.feed_messages([one.value for one in messages], [b""] * len(true), timestamps=stamps)
+    assert [datetime.fromisoformat(json.loads(one.value or b"")["at"]) for one in tester.sent()] == stamps
+
+
+def test_a_meter_that_reports_once_an_hour_shows_the_same_time_twice(tmp_path: Path) -> None:
+    true = [datetime(2026, 10, 31, 20, tzinfo=UTC) + timedelta(hours=n) for n in range(14)]
+    shown = [at.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None).isoformat() for at in true]
+    lines = [json.dumps({"time": at, "sensor": "a", "value": 1}) for at in shown]
+    path = tmp_path / "readings.jsonl"
+    path.write_text("\n".join([*lines[:3], lines[2], *lines[3:]]))  # one is repeated
+    _, sent, _ = recorded(path, {"zone": "America/New_York"})
+    wanted = [int(at.timestamp() * 1000) for at in true]
+    assert sent == [*wanted[:3], wanted[2], *wanted[3:]]
+
+
+def test_a_zone_that_there_is_not_is_refused() -> None:
+    job = Job.of(app_of("iot"), "json", {"zone": "Europe/Atlantis", "deviation": ""})
+    with pytest.raises(ValueError, match="'Europe/Atlantis' is not a time zone"):
+        job.form.source(Feed("t", "localhost:1"), job.settings)

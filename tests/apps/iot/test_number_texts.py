@@ -47,7 +47,7 @@ def read(form: str, values: Sequence[Any], given: dict[str, str]) -> tuple[list[
     tester = StreamTester(stream, start=START)
     sent = messages(form, values)
     tester.feed_messages(sent, timestamps=[START] * len(sent))
-    decoded = stream.kafka_source.value.decode(Messages.of(sent, timestamps=[0] * len(sent)))
+    decoded = stream.reading.kafka_source.value.decode(Messages.of(sent, timestamps=[0] * len(sent)))
     assert tester.account.dead_lettered == len(decoded.reasons)
     return tester.finish().windows()["value"].to_list(), list(decoded.reasons)
 

@@ -99,7 +99,7 @@ def test_routes_of_gtfs_are_their_shapes_in_their_order(tmp_path: Path) -> None:
         "out": out,
         "back": [[8.1, 49.1, 8.1, 49.2]],
     }
-    with pytest.raises(ValueError, match=r"which route has which shape is said by trips\.txt"):
+    with pytest.raises(ValueError, match=r"trips\.txt, which names the shape of each route"):
         routes_in(str(path), "route")
     (tmp_path / "trips.txt").write_text(TRIPS)
     by_route, by_trip = (routes_in(str(path), group) for group in ("route", "trip"))
@@ -132,7 +132,7 @@ def test_routes_of_geojson_and_of_csv_are_the_same(tmp_path: Path) -> None:
             "route,latitude,longitude\na,49,8\na,north,8\n",
             "the line 'a' has a point that is not on the earth",
         ),
-        ("route,latitude,longitude\n", "there is no route in it; it is CSV with the columns route"),
+        ("route,latitude,longitude\n", "has no route; it is CSV with the columns route"),
         ("name,lat,lon\na,49,8\n", "it can't be read; it is CSV with the columns route, latitude, longitude"),
         ('{"type": "Feature", "properties": {}}', "it can't be read; it is CSV"),
         ("{", "it can't be read; it is CSV"),

@@ -44,9 +44,9 @@ def read(path: Path) -> list[tuple[str, str, float]]:
     assert job.form.name == "sensorthings"
     stream = job.form.source(FEED, job.settings)
     messages = list(job.form.messages(path, job.settings))
-    decoded = stream.kafka_source.value.decode(Messages.of([one.value for one in messages]))
+    decoded = stream.reading.kafka_source.value.decode(Messages.of([one.value for one in messages]))
     frame = decoded.frame.with_columns(topic_of_mqtt=pl.lit(None, pl.String), arrived=datetime.now(UTC))
-    rows = stream.transform(frame.lazy()).collect()
+    rows = stream.reading.transform(frame.lazy()).collect()
     assert [at.timestamp() * 1000 for at in rows["at"]] == [one.sent_ms for one in messages]
     return [
         (f"{at:%H:%M}", sensor, value) for at, sensor, value in rows.select("at", "sensor", "value").rows()

@@ -86,9 +86,9 @@ def test_each_vehicle_of_a_feed_is_a_reading(tmp_path: Path) -> None:
     (message,) = job.form.messages(path, job.settings)
     assert job.form.name == "gtfs-realtime" and message.sent_ms == NOON.timestamp() * 1000
     stream = job.form.source(FEED, job.settings)
-    decoded = stream.kafka_source.value.decode(Messages.of([message.value]))
+    decoded = stream.reading.kafka_source.value.decode(Messages.of([message.value]))
     frame = decoded.frame.with_columns(arrived=NOON)
-    rows = stream.transform(frame.lazy()).collect().drop("fences", "arrived").rows()
+    rows = stream.reading.transform(frame.lazy()).collect().drop("fences", "arrived").rows()
     assert rows == [
         (late, "bus", 36.0, "7", 49.5, 8.5),
         (NOON, "2", None, None, 49.25, 8.25),

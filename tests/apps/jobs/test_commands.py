@@ -60,7 +60,7 @@ def test_one_topic_takes_the_commands_of_several_rules() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"command.nope": "true"}, "--set command.nope: there is no such rule; there are errors, spike"),
+        ({"command.nope": "true"}, "--set command.nope: unknown rule; the rules are errors, spike"),
         ({"command.errors": ""}, "--set command.errors: a command goes to one of"),
         ({"command.errors": "a $nope"}, r"--set command.errors: .*nope is not known"),
         ({"command.errors": "a x", "cleared.errors": "b y"}, "one program runs"),

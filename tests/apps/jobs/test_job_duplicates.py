@@ -45,6 +45,7 @@ def delivered_again(messages: list[Message], reach: int) -> list[Message]:
     return [message for _, message in sorted(result, key=lambda one: one[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("trending", 800), ("stocks", 800), ("supernova", 2_000)])
 def test_events_that_come_again_change_no_answer(name: str, size: int) -> None:
     """Of supernova's alerts few pass, so that more are needed."""

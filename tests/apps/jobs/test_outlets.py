@@ -1,4 +1,4 @@
-"""Outlets of a run, from its files: a live run goes on without them, and its next run sends what waited."""
+"""Outlets of a run, from its files: a live run continues without them, and its next run sends what waited."""
 
 from __future__ import annotations
 
@@ -135,6 +135,7 @@ def test_a_replay_sends_one_message_for_a_rule_and_says_what_became_of_it(
     assert f"alerts to ops: {account}" in said and "s3cret" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_what_an_outlet_that_is_away_did_not_take_comes_with_the_next_run(
     kafka, web: WebServer, tmp_path: Path

@@ -28,8 +28,8 @@ def read(path: Path, given: dict[str, str] | None = None) -> tuple[str, pl.DataF
     stream = job.form.source(FEED, job.settings)
     result = list(job.form.messages(path, job.settings))
     messages = Messages.of([m.value for m in result], timestamps=[m.sent_ms or 0 for m in result])
-    decoded = stream.kafka_source.value.decode(messages)
-    frame = stream.transform(decoded.frame.lazy()).collect()
+    decoded = stream.reading.kafka_source.value.decode(messages)
+    frame = stream.reading.transform(decoded.frame.lazy()).collect()
     assert dict(frame.select(*COLUMNS).schema) == COLUMNS
     return job.form.name, frame.select(*COLUMNS), decoded.reasons
 

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from streamgauge.apps.logs.by_shape import LinesByShape
 from streamgauge.operators.formats.messages import Messages
 
@@ -166,20 +168,23 @@ def docker(line: str) -> str:
 
 
 def test_a_refused_login_in_any_shape_and_out_of_containers() -> None:
-    wrong = []
-    for name, line in LINES.items():
-        for where, whole in (
+    wholes = {
+        (name, container): whole
+        for name, line in LINES.items()
+        for container, whole in (
             ("", line),
             ("docker", docker(line)),
             ("CRI", f"2026-01-01T12:14:14.5Z stderr F {line}"),
-        ):
-            rows, reasons = decoded(whole)
-            row = rows[0] if rows else {}
-            address = (row.get("address") or "").removeprefix("::ffff:")
-            if (address, row.get("refused"), reasons) != (ME, 1, []):
-                wrong.append((name, where, row, reasons))
-            elif not "2026-01-01 08" <= str(row["time"]) < "2026-01-01 13":
-                wrong.append((name, where, row["time"]))
+        )
+    }
+    rows, reasons = decoded(*wholes.values())
+    assert reasons == []
+    wrong = []
+    for which, row in zip(wholes, rows, strict=True):
+        address = (row["address"] or "").removeprefix("::ffff:")
+        in_time = "2026-01-01 08" <= str(row["time"]) < "2026-01-01 13"
+        if (address, row["refused"], in_time) != (ME, 1, True):
+            wrong.append((which, row))
     assert not wrong
 
 
@@ -242,6 +247,7 @@ def test_bytes_of_the_journal_are_text() -> None:
     assert (rows[0]["address"], rows[0]["refused"]) == (ME, 1)
 
 
+@pytest.mark.slow
 def test_recordings_are_recognised(tmp_path: Path) -> None:
     known = {
         "haproxy": "haproxy", "auditd": "auditd", "cef": "cef", "leef": "cef", "kubernetes": "kubernetes-audit",

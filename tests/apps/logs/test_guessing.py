@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from .reading import alerts_of, job_of
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,6 +41,7 @@ def fired(
     return [(alert.rule, str(alert.plain_key)) for alert in alerts if alert.state == "fired"]
 
 
+@pytest.mark.slow
 def test_an_attempt_each_quarter_of_an_hour_is_slow_brute_force(tmp_path: Path) -> None:
     lines = [one for n in range(40) for one in refused(900.0 * n, "root", ME, 9000 + n)]
     path = tmp_path / "auth.log"
@@ -50,6 +53,7 @@ def test_an_attempt_each_quarter_of_an_hour_is_slow_brute_force(tmp_path: Path) 
     assert fired(path, "client-days", forgetful) == []
 
 
+@pytest.mark.slow
 def test_a_password_for_each_of_many_users_is_spraying(tmp_path: Path) -> None:
     lines = [one for n in range(12) for one in refused(200.0 * n, f"user{n}", ME, 9000 + n)]
     path = tmp_path / "auth.log"

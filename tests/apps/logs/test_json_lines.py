@@ -72,6 +72,7 @@ def recorded(tmp_path: Path, *events: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", [ECS, NGINX, PINO, CADDY], ids=["ecs", "nginx", "pino", "caddy"])
 def test_usual_names_are_found(tmp_path: Path, event: dict[str, Any]) -> None:
     path = recorded(tmp_path, event)
@@ -86,6 +87,7 @@ def test_usual_names_are_found(tmp_path: Path, event: dict[str, Any]) -> None:
     assert [m.sent_ms for m in job.form.messages(path, job.settings)] == [1_767_225_600_000]
 
 
+@pytest.mark.slow
 def test_levels_fail_by_word_and_by_number(tmp_path: Path) -> None:
     levels = ["INFO", "warn", "ERROR", "Fatal", 3, 6, "3", 30, 50, None]
     path = recorded(tmp_path, *({"time": "2026-01-01", "level": level} for level in levels))
@@ -108,6 +110,7 @@ def test_names_of_one_s_own_and_terms_of_another_column(tmp_path: Path) -> None:
         read(path, {"terms": "colour"})
 
 
+@pytest.mark.slow
 def test_every_message_is_in_the_account_and_packed_files_are_read(tmp_path: Path) -> None:
     path = recorded(
         tmp_path, ECS, "oops", NGINX, [1], {"message": "no time"}, {**ECS, "@timestamp": "soon"}, PINO

@@ -25,6 +25,7 @@ def logins(program: str, *messages: str) -> list[tuple[str | None, str | None]]:
     return rows.select("login_sign", "login_address").rows()
 
 
+@pytest.mark.slow
 @each(
     ("sign", "message"),
     [

@@ -148,6 +148,7 @@ def test_the_year_of_a_file_is_one_that_has_its_days(
     assert sent == [int(at.timestamp() * 1000) for at in times]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/Santiago", "Europe/Rome"])
 def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
     times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=15 * step) for step in range(4 * 24 * 400)]

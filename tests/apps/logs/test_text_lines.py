@@ -126,6 +126,7 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "program", "level", "address"), LINES)
 def test_a_layout_is_found_out_from_its_line(
     tmp_path: Path, line: str, program: str | None, level: str | None, address: str | None

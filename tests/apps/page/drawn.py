@@ -26,7 +26,7 @@ class Tab:
         if not browser.current_url.startswith(site):
             # The page of a server that is gone asks it on and on, and the browser complains of that.
             browser.get("about:blank")
-            self.complaints()
+        self.complaints()  # those of an earlier test may have come after its end
         self.browser = browser
 
     def open(self, path: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Tab:

@@ -58,6 +58,6 @@ def _delta(stream: Stream, given: Messages) -> object:
     progress = PartitionState(stream, "posts", 0, 0, clock=END.timestamp)
     intake = PartitionBuffer(Remarks("posts", {}), keeps_late=False)
     intake.add_partition(progress, [])
-    intake.sketch(stream.kafka_source, given)
+    intake.sketch(stream.reading.kafka_source, given)
     progress.rest = Rest(SILENT * 1_000_000, 5_000_000, int((END.timestamp() + SILENT) * 1e6))
     return progress.delta()

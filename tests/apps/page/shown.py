@@ -262,7 +262,7 @@ def sensors() -> tuple[ServedApp, dict[str, LiveTable]]:
     frame = pl.DataFrame(collected)
     app = app_of("iot")
     own = {"readings": "iot.readings", "days": "iot.days"}
-    served = ServedApp.of_run(app, own, {"limit": "30", "hysteresis": "2", "dead": "10m"})
+    served = ServedApp.of_run(app, own, {"limit": "30", "hysteresis": "2", "dead": "10m", "jump": "10"})
     assert served.alerts is not None
     tables = {}
     for part in (part for part in app.parts if part.name in own):

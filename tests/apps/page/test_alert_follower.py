@@ -27,6 +27,7 @@ from streamgauge.queries.views.table_follower import TableFollower
 from ...waiting import until
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_live_run_is_found_by_its_app_and_group(kafka: Any, caplog: pytest.LogCaptureFixture) -> None:
     servers = kafka.bootstrap_servers

@@ -99,6 +99,7 @@ def painted(tab: Tab, name: str) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_each_candle_is_in_the_table_and_what_did_not_trade_is_a_gap(tab: Tab) -> None:
     tab.open("/app/exchange?span=")
     assert "symbol LARGE" in tab.panel("Candles") and "each candle 1m" in tab.panel("Candles")

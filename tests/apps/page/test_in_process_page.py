@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import polars as pl
 import pyarrow as pa
@@ -12,6 +14,7 @@ from streamgauge.apps.page.in_process_page import PageBeside, ShownRun, WindowsT
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.rules.late_readings import LateReadings
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.testing import StreamTester
@@ -78,6 +81,11 @@ def test_it_serves_the_windows_and_alerts_of_a_run_until_it_is_stopped() -> None
         assert [e["rule"] for e in httpx.get(f"{url}/apps/iot/alerts", timeout=120).json()["events"]] == [
             "limit"
         ]
+        shown.watch_late(lambda: LateReadings({'["s9"]': 3}))
+        with httpx.stream("GET", f"{url}/changes?app=iot", timeout=120) as changes:
+            lines = (line for line in changes.iter_lines() if line.startswith("data: "))
+            state = json.loads(next(lines).removeprefix("data: "))
+        assert state["apps"]["iot"]["late"] == LateReadings({'["s9"]': 3}).sentences()
         assert httpx.get(url, timeout=120).text.startswith("<!doctype html>")
     finally:
         beside.stop()

@@ -108,6 +108,7 @@ def test_one_window_is_written_out_instead_of_a_point_in_an_empty_box(tab: Tab) 
     ) == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1100, 900), PHONE, (800, 375)], ids=["desk", "phone", "sideways"])
 def test_a_name_of_3_000_letters_breaks_nothing(tab: Tab, size: tuple[int, int]) -> None:
     tab.open("/app/edges?span=", size)

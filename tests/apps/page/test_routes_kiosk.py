@@ -22,6 +22,7 @@ def tab(browser: Any, site: str) -> Iterator[Tab]:
     browser.get("about:blank")
 
 
+@pytest.mark.slow
 def test_a_wall_shows_one_app_after_the_other(tab: Tab) -> None:
     tab.open("/app/iot?kiosk=1&span=1h")
     assert tab.run("return document.documentElement.dataset.kiosk") == ""

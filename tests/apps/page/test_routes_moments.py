@@ -40,6 +40,7 @@ def events(site: str, app: str) -> list[dict[str, Any]]:
     return httpx.get(f"{site}/apps/{app}/alerts", timeout=120).json()["events"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_an_alert_opens_what_its_rule_looked_at_around_its_moment(
     tab: Tab, site: str, size: tuple[int, int]
@@ -82,6 +83,7 @@ def test_an_alert_that_is_not_kept_says_so(tab: Tab) -> None:
     until(lambda: tab.text(".moment-panel") == [])
 
 
+@pytest.mark.slow
 def test_a_link_shows_just_this_to_somebody_else(tab: Tab, site: str) -> None:
     event = events(site, "yard")[-1]
     tab.open(f"/app/yard?span=6h&zone=Asia/Tokyo&key.host=elm&alert={event['id']}")
@@ -94,6 +96,7 @@ def test_a_link_shows_just_this_to_somebody_else(tab: Tab, site: str) -> None:
     until(lambda: "Copied" in tab.text(".link")[0])
 
 
+@pytest.mark.slow
 def test_no_token_is_in_a_link(browser: Any, shown: Any) -> None:
     service, apps = shown
     own = Service(service.tables)

@@ -129,8 +129,8 @@ def test_the_window_that_still_fills_is_marked_in_tables_and_pictures(tab: Tab) 
 
 def test_a_weighted_sample_is_not_called_an_even_one(tab: Tab) -> None:
     tab.open("/app/shop?span=")
-    assert "each equally likely to be here" in tab.panel("Any")
-    assert "equally" not in tab.panel("Large") and "the larger their amount" in tab.panel("Large")
+    assert "each equally likely" in tab.panel("Any")
+    assert "equally" not in tab.panel("Large") and "in proportion to their amount" in tab.panel("Large")
 
 
 def test_alerts_that_last_are_shown_and_counted_behind_any_number_of_others(

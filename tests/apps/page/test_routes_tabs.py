@@ -36,6 +36,7 @@ def tabs(browser: Any, shown: Any, own: Service) -> Iterator[Tab]:
         browser.get_log("browser")
 
 
+@pytest.mark.slow
 def test_any_number_of_tabs_has_one_connection_and_all_hear_of_what_fires(
     browser: Any, tabs: Tab, own: Service, shown: Any
 ) -> None:
@@ -56,6 +57,7 @@ def test_any_number_of_tabs_has_one_connection_and_all_hear_of_what_fires(
     until(lambda: any("cleared after 4 min" in text for text in tabs.text(".alerts li")))
 
 
+@pytest.mark.slow
 def test_a_hidden_tab_lets_its_connection_go_and_joins_again(browser: Any, tabs: Tab, own: Service) -> None:
     tabs.open("/app/iot")
     until(lambda: own.views == 1)
@@ -69,6 +71,7 @@ def test_a_hidden_tab_lets_its_connection_go_and_joins_again(browser: Any, tabs:
     until(lambda: own.views == 1)
 
 
+@pytest.mark.slow
 def test_the_worker_asks_with_the_token(browser: Any, shown: Any) -> None:
     own = Service(shown[0].tables)
     with serving(own, routes=page_routes(own, shown[1]), open_to_all=OPEN_TO_ALL, token=TOKEN) as server:
@@ -81,6 +84,7 @@ def test_the_worker_asks_with_the_token(browser: Any, shown: Any) -> None:
         browser.get_log("browser")
 
 
+@pytest.mark.slow
 def test_the_focus_and_what_was_scrolled_stay_at_a_refresh(tabs: Tab, shown: Any) -> None:
     _, yard = shown[1]
     tabs.open("/app/yard?span=")
@@ -106,6 +110,7 @@ def test_the_focus_and_what_was_scrolled_stay_at_a_refresh(tabs: Tab, shown: Any
     assert tabs.run("return document.querySelector('.rows-panel .scroll').scrollTop") == 20
 
 
+@pytest.mark.slow
 def test_back_undoes_a_choice(browser: Any, tabs: Tab) -> None:
     browser.switch_to.new_window("tab")  # a history of its own: a browser keeps 50 steps and drops the oldest
     tabs.open("/app/yard?span=1h")

@@ -33,6 +33,7 @@ def tab(browser: Any, site: str) -> Iterator[Tab]:
     browser.execute_script("localStorage.clear()")
 
 
+@pytest.mark.slow
 def test_all_times_are_in_the_zone_of_the_address(tab: Tab) -> None:
     tab.open("/app/yard?span=1h&zone=Asia/Kolkata")
     assert "2026-01-01 05:44 – 06:44 (1 h)" in tab.panel("Requests")
@@ -48,6 +49,7 @@ def test_all_times_are_in_the_zone_of_the_address(tab: Tab) -> None:
     assert tab.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_zone_is_chosen_and_kept(tab: Tab) -> None:
     tab.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "America/New_York"})
     tab.open("/app/yard?span=1h")

@@ -20,6 +20,7 @@ from streamgauge.operators.formats.messages import Messages
 _START_MS = 1_767_225_600_000
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_an_archive_is_a_recording(kafka: Any, tmp_path: Path) -> None:
     values, times = [], []

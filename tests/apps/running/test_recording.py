@@ -52,7 +52,7 @@ def test_a_record_of_csv_is_a_message_whatever_is_in_its_fields(
     before = b"symbol," + header + b"\nA," if app == "stocks" else header + b"\n"
     assert messages == [before + record for record in written]
     stream = job.form.source(Feed("t", "localhost:1"), job.settings)
-    decoded = stream.kafka_source.decode(Messages.of(messages))
+    decoded = stream.reading.kafka_source.decode(Messages.of(messages))
     good = [row for row, record in enumerate(records) if b'"never' not in record and b'"a"b' not in record]
     assert decoded.frame.height == len(good)
     assert decoded.refused.tolist() == sorted({*range(len(messages))} - {*good})

@@ -103,6 +103,7 @@ def moment(seconds: float | None) -> Any:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
     job = Job.of(app_of("iot"), None, SET, recording=recording)

@@ -69,6 +69,7 @@ def alerts_in(kafka: Any, topic: str) -> list[dict[str, Any]]:
     return collected
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     "engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.soak])]

@@ -21,6 +21,7 @@ from streamgauge.apps.scenarios.scenario import Scenario
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", FIELDS)
 def test_each_scenario_happens_as_it_must(field: str) -> None:
     assert {one.name: one.differences for one in map(run, chosen([field])) if one.differences} == {}
@@ -116,6 +117,7 @@ def test_the_consumer_gives_the_same(kafka: Any) -> None:
     assert differences(outlets, windows) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_spark_gives_the_same(spark: Any, kafka: Any, tmp_path: Path) -> None:

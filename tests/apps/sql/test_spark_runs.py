@@ -40,6 +40,7 @@ def script(name: str, to: str) -> str:
     """
 
 
+@pytest.mark.slow
 def test_both_engines_give_the_same_rows(kafka: Any, spark: Any, tmp_path: Path) -> None:
     name = uuid.uuid4().hex[:8]
     kafka.create_topic(f"posts-{name}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
 
-from ...conftest import RECORDINGS
+from ...conftest import recordings_folder
 from .made import recording
 
 
@@ -33,10 +32,11 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _file(name: str, package: str | None, inside: str, how: str) -> Path:
-    """A recording beside the others, in the folder STREAMGAUGE_RECORDINGS, or in a package; skips without."""
-    for folder in (RECORDINGS / "stocks", Path(os.environ.get("STREAMGAUGE_RECORDINGS", "."))):
-        if (folder / name).is_file():
-            return folder / name
+    """A recording in the folder of recordings or its `stocks`, or in a package; skips without."""
+    if (named := recordings_folder()) is not None:
+        for folder in (named / "stocks", named):
+            if (folder / name).is_file():
+                return folder / name
     spec = importlib.util.find_spec(package) if package else None
     if spec is not None and spec.origin is not None and (path := Path(spec.origin).parent / inside).is_file():
         return path

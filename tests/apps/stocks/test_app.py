@@ -121,6 +121,7 @@ def test_the_capture_s_aggregated_trades(recordings: Path) -> None:
     assert (result.account.read, result.account.dead_lettered) == (266, 1)
 
 
+@pytest.mark.slow
 def test_all_that_happens_in_the_twin_is_reported_once(on_twin: Tried) -> None:
     reported = {rule: on_twin.of(rule) for rule in WANTED}
     for rule, wanted in WANTED.items():
@@ -164,6 +165,7 @@ def test_the_twin_s_account_and_answers_are_exact(on_twin: Tried) -> None:
     assert all(len(row["blocks"]["values"]) == 20 for row in on_twin.answers["flow"])
 
 
+@pytest.mark.slow
 def test_what_happens_in_the_example_is_reported() -> None:
     example = app_of("stocks").example
     job = Job.of(app_of("stocks"), example.format, example.settings)
@@ -188,6 +190,7 @@ def test_what_can_not_be_set_is_said(given: dict, said: str) -> None:
         Job.of(app_of("stocks"), "alpaca", given)
 
 
+@pytest.mark.slow
 @each("form", [form.name for form in app_of("stocks").formats])
 def test_a_stream_of_each_format_can_be_written_down_and_sent_to_workers(form: str) -> None:
     job = Job.of(app_of("stocks"), form)
@@ -202,6 +205,7 @@ def result_of(kafka: Any, twin: Path, engine: str) -> dict[str, Any]:
     return replayed(AppReplay(job, [twin], engine), kafka.bootstrap_servers, Console(file=io.StringIO()))
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_broker_gives_the_same_as_none(kafka, twin: Path, on_twin: Tried) -> None:
     local = result_of(kafka, twin, "local")
@@ -220,6 +224,7 @@ def test_both_engines_report_the_same(kafka, spark, twin: Path) -> None:
         assert other["answers"][part] == local["answers"][part]
 
 
+@pytest.mark.slow
 def test_a_symbol_whose_feed_is_behind_the_others_gives_the_same_alerts() -> None:
     """DOWN's trades come minutes after the others', and some of UP's eight seconds late."""
     some = [one for number, one in enumerate(trades()) if number // 3 % 3 == 0]

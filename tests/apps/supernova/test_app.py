@@ -52,6 +52,7 @@ def plain_fates(packets: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
     return Counter((name, cut(Alert(one))) for one in packets for name, cut in SETS.items())
 
 
+@pytest.mark.slow
 def test_drawn_packets_fall_where_plain_python_says_and_objects_are_reported_once() -> None:
     dice = random.Random(11)
     packets = [packet(dice, f"ZTF26{at % 40:07}", JD + at / 200) for at in range(800)]

@@ -29,6 +29,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 110])
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
 def test_every_question_fits_the_terminal(ran: Ran, tables: Path, monkeypatch, question, width: int) -> None:

@@ -47,6 +47,7 @@ def streamed(seed: int, windows: int = 40) -> tuple[list[dict[str, Any]], set[tu
     return sorted(result, key=lambda one: one["created_at"]), bursts, floods
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_bursts_of_many_are_trends_and_floods_by_few_are_not(seed: int) -> None:
     posts, bursts, floods = streamed(seed)

@@ -116,6 +116,7 @@ def test_ids_are_of_no_subject_unless_one_is_named() -> None:
     assert [alert.state for alert in alerts][:1] == ["fired"]
 
 
+@pytest.mark.slow
 @each(
     ("text", "given", "counts"),
     [

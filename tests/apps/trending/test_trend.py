@@ -121,6 +121,7 @@ def test_two_events_of_a_window_are_two_alerts() -> None:
     assert sorted(of(trends(background(120), posts[0], again), "fired")) == ["key bridge", "mail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_an_event_s_posts_say_it_is_one_alert(seed: int) -> None:
     dice = random.Random(seed)

@@ -18,7 +18,7 @@ from streamgauge.operators.consumer.runner import run
 
 
 def archived(posts: Any, folder: Path) -> str:
-    Archiver(posts.stream.kafka_source.settings, [posts.topic], LocalStore(folder)).run_once()
+    Archiver(posts.stream.reading.kafka_source.settings, [posts.topic], LocalStore(folder)).run_once()
     return str(folder)
 
 
@@ -43,7 +43,7 @@ def count(place: str, topic: str | None = None) -> sg.Stream:
 
 
 def test_the_topic_is_named_or_in_the_path(tmp_path: Path) -> None:
-    assert count("a/topic=posts").kafka_source == count("a", "posts").kafka_source
+    assert count("a/topic=posts").reading.kafka_source == count("a", "posts").reading.kafka_source
     with pytest.raises(TypeError, match="name the topic"):
         count("a")
     with pytest.raises(ArchiveError, match="is not an archive"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ pytestmark = pytest.mark.kafka
 
 FAULTS = int(os.environ.get("FAULTS", 200))
 """Of the campaign; fewer only to try it."""
+SEED = int(os.environ.get("SEED", 11))
 _PARTITIONS = 3
+_DELTA = find_spec("deltalake") is not None
 _PROGRAM = "from streamgauge.apps.cli.program import main; main()"
 
 
@@ -38,6 +41,7 @@ class Archivers:
             *(sys.executable, "-c", _PROGRAM, "archive", topic, "--to", str(folder)),
             *("--bootstrap-servers", servers, "--interval", "300ms", "--size", "2KB"),
             *("--config", "session.timeout.ms=2000", "--config", "heartbeat.interval.ms=300"),
+            *(["--delta"] if _DELTA else []),
         ]
         self.running: list[subprocess.Popen[bytes]] = []
 
@@ -102,6 +106,13 @@ def archive_under_faults(kafka: Any, folder: Path, faults: int, seed: int) -> No
         assert values == [b"%d" % n * 10 for n in range(sent[partition])]
     checks = list(verify(store, {topic: list(range(_PARTITIONS))}))
     assert [check.problems for check in checks] == [[]] * _PARTITIONS
+    if _DELTA:
+        import pyarrow as pa
+        from deltalake import DeltaTable
+
+        table = pa.table(DeltaTable(str(folder / f"topic={topic}")).to_pyarrow_table())
+        rows = sorted(zip(*(table.column(name).to_pylist() for name in ("partition", "offset", "value"))))
+        assert rows == [(p, n, b"%d" % n * 10) for p in range(_PARTITIONS) for n in range(sent[p])]
     # A file that was published by an archiver that was killed then is covered once another one continues.
     assert all(check.unhashed <= 1 for check in checks)
 
@@ -110,6 +121,7 @@ def _archived(store: LocalStore, topic: str) -> list[int]:
     return [sum(one.rows for one in segments(store, topic, p)) for p in range(_PARTITIONS)]
 
 
+@pytest.mark.slow
 def test_killed_and_paused_archivers_leave_each_message_once(kafka: Any, tmp_path: Path) -> None:
     archive_under_faults(kafka, tmp_path, faults=4, seed=5)
 
@@ -117,4 +129,4 @@ def test_killed_and_paused_archivers_leave_each_message_once(kafka: Any, tmp_pat
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 def test_two_hundred_faults(kafka: Any, tmp_path: Path) -> None:
-    archive_under_faults(kafka, tmp_path, faults=FAULTS, seed=11)
+    archive_under_faults(kafka, tmp_path, faults=FAULTS, seed=SEED)

@@ -82,6 +82,7 @@ def test_one_topic_of_several_is_named(archive: Path) -> None:
         Recording.open(str(archive), "nothing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [0xFF, 0x10])
 def test_damage_at_any_byte_is_refused_by_the_files_name_or_changes_nothing(
     tmp_path: Path, mask: int

@@ -70,6 +70,7 @@ def test_a_whole_archive_is_counted_and_has_no_problem(store: LocalStore, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_each_inverted_byte_is_refused_by_name(store: LocalStore, tmp_path: Path) -> None:
     """Readers refuse it or give the same rows; `verify` finds it everywhere but in where all begins."""
     expected, wrong = rows(tmp_path), []
@@ -158,6 +159,21 @@ def test_retention_and_archivers_may_race_readers(store: LocalStore, tmp_path: P
     assert [one.first_offset for one in segments(raced, "t", 0)] in ([14], [14, 17])
     raced = Raced(tmp_path, lambda: (publish(store, 19, 2, 200), remove_older(store, {"t": [0]}, 150)))
     assert checked(raced).problems == []
+
+
+def test_retention_between_two_files_of_verify_is_no_damage(store: LocalStore) -> None:
+    """The first file is read, then it and the second are removed, and the third follows neither."""
+    left = iter([lambda: remove_older(store, {"t": [0]}, 50)])
+    publish(store, 14, 3, time=100)
+    [check] = verify(store, {"t": [0]}, lambda: next(left, lambda: None)())
+    assert (check.problems, check.first_offset, check.next_offset) == ([], 14, 17)
+
+
+def test_a_file_that_no_retention_removed_is_missing_in_the_middle_of_verify(store: LocalStore) -> None:
+    path = f"topic=t/partition=0/{7:020d}.parquet"
+    left = iter([lambda: store.remove(path)])
+    [check] = verify(store, {"t": [0]}, lambda: next(left, lambda: None)())
+    assert any("7 to 11 are missing" in problem for problem in check.problems)
 
 
 def test_a_file_removed_under_a_reader_is_named(store: LocalStore, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ class Orders:
         return Account(read, counted, read - counted - dead, 0, dead)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_rows_are_sent_once_and_in_order_while_workers_are_killed(kafka: Any, monkeypatch: Any) -> None:
     orders = Orders(kafka)

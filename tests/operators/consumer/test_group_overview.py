@@ -25,7 +25,7 @@ from ...waiting import until
 def test_the_slowest_partition_that_is_awake_holds_the_watermark() -> None:
     marks = {Input("posts", n): Mark(Position(1, PartitionTime(at))) for n, at in enumerate((70, 50, 60))}
     assert held_by(marks, list(marks), 5) == "posts[1]"
-    assert held_by(marks, [*marks, Input("posts", 3)], 5).startswith("posts[3], of which no message")
+    assert held_by(marks, [*marks, Input("posts", 3)], 5).startswith("posts[3], from which no message")
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def hanging(kafka: Any, posts: Any) -> Iterator[Any]:
     producer.abort_transaction(120)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_group_is_shown_while_it_runs_and_afterwards(kafka: Any, hanging: Any) -> None:
     topic, config = hanging, {"bootstrap.servers": kafka.bootstrap_servers}
@@ -83,6 +84,7 @@ def test_a_group_is_shown_while_it_runs_and_afterwards(kafka: Any, hanging: Any)
         describe_group(config, f"{topic.topic}x")
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_the_command_line_shows_the_same(kafka: Any, posts: Any, monkeypatch: Any, capsys: Any) -> None:
     topic = posts(1)

@@ -50,6 +50,7 @@ def definitions(topic: Any) -> dict[str, Stream]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_no_window_of_old_and_new_lacks_or_doubles_a_row(kafka: Any, posts: Any, partitions: int) -> None:
     topic = posts(partitions)
@@ -81,6 +82,7 @@ def test_no_window_of_old_and_new_lacks_or_doubles_a_row(kafka: Any, posts: Any,
         assert wanted, "no window closed between two migrations"
 
 
+@pytest.mark.slow
 def test_what_can_not_follow_is_refused_and_changes_nothing(kafka: Any, posts: Any) -> None:
     topic = posts(1)
     streams = definitions(topic)
@@ -94,7 +96,7 @@ def test_what_can_not_follow_is_refused_and_changes_nothing(kafka: Any, posts: A
     other_time = Stream(topic.stream.source, pl.from_epoch(pl.col("at") + 1, time_unit="us"))
     refused = {
         "nothing needs to be migrated": streams["tumbling"],
-        "goes on with its open windows": rows.tumbling("10s", delay="3s").agg(
+        "continues with its open windows": rows.tumbling("10s", delay="3s").agg(
             posts=count(), users=distinct("user")
         ),
         "it would share rows with windows that were handed over": rows.tumbling("1h").agg(posts=count()),
@@ -126,6 +128,7 @@ def test_what_can_not_follow_is_refused_and_changes_nothing(kafka: Any, posts: A
     assert migrate(topic.topic, streams["keyed"]).starts == planned.starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["write_to_log", "alter_offsets", "wait_until_gone"])
 def test_one_that_is_interrupted_is_run_again(
     kafka: Any, posts: Any, monkeypatch: pytest.MonkeyPatch, step: str

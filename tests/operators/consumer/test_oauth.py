@@ -28,6 +28,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
         yield kafka
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", ["of a function", "of the library"])
 def test_a_run_logs_in_with_tokens(secure: SecureKafka, tokens: str) -> None:
     topic = "posts-of-a-function" if tokens == "of a function" else "posts-of-the-library"

@@ -78,12 +78,15 @@ def test_an_option_that_there_is_not_is_named_with_the_nearest() -> None:
     stream: Any = streamgauge.Stream.from_kafka("posts", value=value).tumbling("1m").agg(n=count())
     together: Any = streamgauge.run_together
     for call, message in (
-        (lambda: stream.run(delivry="exactly_once"), "run: there is no delivry=; did you mean delivery="),
+        (
+            lambda: stream.run(delivry="exactly_once"),
+            "run: unknown argument delivry=; did you mean delivery=",
+        ),
         (
             lambda: stream.start(progress=False),
-            "start: there is no progress=; its options are delivery, until",
+            "start: unknown argument progress=; its options are delivery, until",
         ),
-        (lambda: together({}, wrkers=2), "run_together: there is no wrkers=; did you mean workers="),
+        (lambda: together({}, wrkers=2), "run_together: unknown argument wrkers=; did you mean workers="),
     ):
         with pytest.raises(TypeError, match=message):
             call()

@@ -18,7 +18,7 @@ def test_workers_get_all_but_the_callback_which_may_not_pickle() -> None:
     stream = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").agg(posts=count())
     options = RunOptions(on_window=lambda table: None, group_id="mine")
     plan = Plan(stream, "mine", "mine.table", {"posts": 2, "likes": 1}, options=options)
-    result = pickle.loads(pickle.dumps(plan.of_worker(0)))
+    result = pickle.loads(pickle.dumps(plan.of_worker(0, "mine-1")))
     assert result.options == RunOptions(group_id="mine")
     assert result.inputs == [("posts", 0), ("posts", 1), ("likes", 0)]
     assert isinstance(result.inputs[0], Input) and result.merger_group == "mine.merger"

@@ -134,6 +134,7 @@ def ground(guarded: EmbeddedKafka) -> Callable[[], Ground]:
     return lambda: Ground(guarded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_rights_under_ones_own_names_are_enough(ground: Callable[[], Ground], delivery: str) -> None:
     here = ground()
@@ -154,6 +155,7 @@ def test_topics_that_are_there_need_no_right_to_be_created(ground: Callable[[], 
     assert summary.account == Account(3, counted=2, dead_lettered=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "delivery", "reported"),
     [
@@ -177,6 +179,7 @@ def test_a_missing_right_is_named(
     assert reported.format(**names) in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_dead_letter_that_may_not_be_sent_is_sent_when_it_may(
     ground: Callable[[], Ground], delivery: str

@@ -50,6 +50,7 @@ def read(kafka: Any, topic: str) -> list[Any]:
         consumer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_a_bounded_run_gives_what_one_pass_gives(kafka, posts, same, delivery: str) -> None:
     topic = posts()
@@ -70,6 +71,7 @@ def test_a_bounded_run_gives_what_one_pass_gives(kafka, posts, same, delivery: s
         assert decoded["reason"] and decoded["topic"] == topic.topic
 
 
+@pytest.mark.slow
 def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
     from confluent_kafka import Producer
 
@@ -86,6 +88,7 @@ def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
     assert windows.table().column("posts").to_pylist() == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads of C code are looked up in /proc")
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_a_run_leaves_no_connection_behind(posts, delivery: str) -> None:

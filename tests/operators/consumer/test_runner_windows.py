@@ -26,6 +26,7 @@ from .merge.recomputed import Row, windows_of
 SECOND = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     "kinds",

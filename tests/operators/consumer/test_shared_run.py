@@ -76,6 +76,7 @@ def by_window(table: Any) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any) -> None:
     topic = posts(3)

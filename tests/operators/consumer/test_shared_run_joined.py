@@ -28,7 +28,7 @@ class StreamPair:
 
     def __init__(self, kafka: Any, limit: int = MOST_ROWS) -> None:
         self.outer = Topics(kafka, "outer", limit)
-        source = self.outer.stream.kafka_sources[0]
+        source = self.outer.stream.reading.kafka_sources[0]
         lines = Stream.from_kafka(
             source.topic,
             value=raw("line", pl.String),
@@ -48,6 +48,7 @@ class StreamPair:
         assert [(own.duplicates, own.overlaps) for own in result.values()] == [(0, 0)] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_joins_share_a_reading_run_after_run(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second run knows rows of the first again; with so little in a batch, one side waits."""

@@ -53,6 +53,7 @@ def test_a_program_with_a_way_of_its_own_keeps_it(default: None) -> None:
     assert collected == [signal.SIGTERM]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_sigterm_ends_a_script_in_order_and_nothing_is_left(kafka: Any, posts: Any) -> None:
     topic = posts(1)

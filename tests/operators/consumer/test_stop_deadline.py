@@ -35,6 +35,7 @@ def test_the_earliest_end_counts_and_other_limits_are_refused() -> None:
             deadline.request(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_windows_for_which_a_stop_has_no_time_come_in_the_next_run(
     posts: Any, same: Any, caplog: Any
@@ -73,6 +74,7 @@ def test_windows_for_which_a_stop_has_no_time_come_in_the_next_run(
     same(windows.table(), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_callback_that_does_not_return_gets_its_window_again(posts: Any, same: Any, caplog: Any) -> None:
     topic, windows, go_on, entered = posts(1), Windows(), threading.Event(), threading.Event()
@@ -100,6 +102,7 @@ def test_a_callback_that_does_not_return_gets_its_window_again(posts: Any, same:
     assert running.wait(1) is not None, "what an abandoned callback raises is no error of the run any more"
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_brokers_that_are_away_do_not_hold_up_a_stop(kafka: Any, posts: Any, same: Any, workers: int) -> None:

@@ -19,5 +19,5 @@ def test_metadata_that_is_no_definition_is_refused(text: str | bytes) -> None:
 
 def test_what_is_of_another_form_is_refused_by_name() -> None:
     payload = json.dumps({**json.loads(top_k("tags").to_json()), "version": VERSION + 1})
-    with pytest.raises(SketchError, match=r"in form 2, by another version .*: install that version"):
+    with pytest.raises(SketchError, match=r"format version 2, by another version .*: install that"):
         Aggregate.from_json(payload)

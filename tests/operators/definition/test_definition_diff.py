@@ -97,9 +97,9 @@ def test_a_decoder_and_unknown_parts_are_named_as_they_are() -> None:
 def test_a_definition_of_another_form_is_named_as_such() -> None:
     old = {"steps": [["filter", {"BinaryExpr": {}}]], "source": {"value": "json"}}
     (reported,) = differences(old, OLD.definition())
-    assert reported.startswith("it is written down in form None, by another version of streamgauge")
+    assert reported.startswith("it was written in format version None, by another version of streamgauge")
     (reported,) = differences({**OLD.definition(), "version": 2}, OLD.definition())
-    assert "in form 2, by another version" in reported
+    assert "in format version 2, by another version" in reported
     assert rewritten(old, OLD.definition()) == []
 
 

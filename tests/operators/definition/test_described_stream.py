@@ -51,7 +51,7 @@ def test_it_has_the_fingerprint_and_the_table_of_what_it_describes(key: str) -> 
 def test_what_it_can_not_read_is_refused_in_words() -> None:
     definition = stream("text").definition()
     for change, said in (
-        ({"version": 9}, "form 9"),
+        ({"version": 9}, "format version 9"),
         ({"window": {"window": "lunar"}}, "lunar"),
         ({"keys": [["text", "list[string]"]]}, r"list\[string\]"),
         ({"aggregates": {"n": {}}}, "damaged"),

@@ -38,22 +38,25 @@ def test_every_keyword_that_is_proposed_is_one_that_a_method_has() -> None:
 @pytest.mark.parametrize(
     ("call", "reported"),
     [
-        (lambda: ROWS.tumbling("1h", grace="10s"), "tumbling: there is no grace=; write delay="),
-        (lambda: ROWS.hopping("1h", step="10s"), "hopping: there is no step=; write every="),
-        (lambda: ROWS.session(inactivity_gap="10s"), "session: there is no inactivity_gap=; write gap="),
+        (lambda: ROWS.tumbling("1h", grace="10s"), "tumbling: unknown argument grace=; write delay="),
+        (lambda: ROWS.hopping("1h", step="10s"), "hopping: unknown argument step=; write every="),
+        (lambda: ROWS.session(inactivity_gap="10s"), "session: unknown argument inactivity_gap=; write gap="),
         (
             lambda: Stream.from_kafka("posts", schema=json({})),
-            "from_kafka: there is no schema=; write value=",
+            "from_kafka: unknown argument schema=; write value=",
         ),
-        (lambda: ROWS.run(auto_offset_reset="latest"), "run: there is no auto_offset_reset=; write start="),
-        (lambda: ROWS.start(parallelism=2), "start: there is no parallelism=; write workers="),
+        (
+            lambda: ROWS.run(auto_offset_reset="latest"),
+            "run: unknown argument auto_offset_reset=; write start=",
+        ),
+        (lambda: ROWS.start(parallelism=2), "start: unknown argument parallelism=; write workers="),
         (
             lambda: Stream.from_kafka(topics=["posts"], value=json({})),
-            "from_kafka: there is no topics=; write topic=",
+            "from_kafka: unknown argument topics=; write topic=",
         ),
         (
             lambda: Stream.from_kafka("posts", value=json({}), group_id="g"),
-            "from_kafka: there is no group_id=; write it in run(...) or start(...)",
+            "from_kafka: unknown argument group_id=; pass it to run(...) or start(...)",
         ),
     ],
 )

@@ -36,14 +36,16 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
     )
     joined = rows().join(clicks(), on=["id", "kind"], within="1m", suffix="_2", how="outer")
     assert joined.columns == pl.Schema({**LEFT, "m": pl.Float64, "at_2": pl.Int64})
-    assert joined.joined is not None and joined.reads() == "ads and clicks"
-    pairs = joined.joined.paired(
+    assert joined.reading.joined is not None and joined.reading.in_words() == "ads and clicks"
+    pairs = joined.reading.joined.paired(
         pl.DataFrame([(1, "a", 2, 3)], schema=LEFT, orient="row"),
         pl.DataFrame([(1, "a", 0.5, 4)], schema=RIGHT, orient="row"),
     )
     assert pairs.schema == joined.columns and pairs.rows() == [(1, "a", 2, 3, 0.5, 4)]
     one, two = (
-        joined.joined.alone(pl.DataFrame([(1, "a", 2, 3)], schema=schema, orient="row", strict=False), side)
+        joined.reading.joined.alone(
+            pl.DataFrame([(1, "a", 2, 3)], schema=schema, orient="row", strict=False), side
+        )
         for side, schema in enumerate((LEFT, RIGHT))
     )
     assert one.schema == two.schema == joined.columns
@@ -67,7 +69,10 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         ),
         (lambda: rows().join(clicks(), on="id", within="1m", suffix=""), "choose another suffix"),
         (lambda: rows().join(clicks(), on="id", within="1m", limit=0), "limit must be an integer ≥ 1, got 0"),
-        (lambda: rows().join(rows(), on="id", within="1m"), "can't be joined with itself"),
+        (
+            lambda: rows().join(Stream.from_kafka("ads", value=json(LEFT)), on="id", within="1m"),
+            "both streams read the topic 'ads', with different decoders or event times",
+        ),
         (lambda: rows().join(clicks(bootstrap_servers="b:1"), on="id", within="1m"), "from other brokers"),
         (lambda: rows("^ads").join(clicks(), on="id", within="1m"), "one topic by its name"),
         (lambda: rows(["a", "b"]).join(clicks(), on="id", within="1m"), "one topic by its name"),

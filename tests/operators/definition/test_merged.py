@@ -85,6 +85,7 @@ def counts(table) -> Counter:
     return Counter({(int(r["window_start"].timestamp()), r["user"]): r["rows"] for r in rows})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_merged_streams_count_what_a_loop_over_all_rows_counts(seed: int) -> None:
     given = messages(seed)
@@ -97,6 +98,7 @@ def test_merged_streams_count_what_a_loop_over_all_rows_counts(seed: int) -> Non
     assert {row.topic for row in tester.refused} <= {"clicks", "orders", "refunds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_merger_that_restarts_anywhere_loses_and_repeats_nothing_of_any_topic(seed: int) -> None:
     given, draw = messages(seed), random.Random(seed + 100)
@@ -107,7 +109,7 @@ def test_a_merger_that_restarts_anywhere_loses_and_repeats_nothing_of_any_topic(
     for where, rows in inputs.items():
         # A worker dies, too: another goes on from the position that was committed with the last delta.
         progress = PartitionState(COUNTED, *where, 0, clock=lambda: NOON + 1_000)
-        schema = COUNTED.of_topic(where.topic).source.schema
+        schema = COUNTED.reading.of_topic(where.topic).source.schema
         low = 0
         while low < len(rows):
             part = pl.DataFrame(rows[low : low + draw.randrange(1, 9)], schema=schema)
@@ -258,7 +260,7 @@ def test_a_row_in_two_merged_streams_of_one_source_counts_in_both_but_is_read_on
         ),
         (lambda: CLICKS.branch(), TypeError, "no predicates"),
         (lambda: CLICKS.branch("user"), TypeError, "branch: 'user' is not an expression"),
-        (lambda: BOTH.kafka_source, TypeError, "merges those of clicks and orders, refunds"),
+        (lambda: BOTH.reading.kafka_source, TypeError, "merges the streams of clicks and orders, refunds"),
     ],
 )
 def test_what_can_not_be_merged_is_refused_in_words(wrong, kind: type, message: str) -> None:

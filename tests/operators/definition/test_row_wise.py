@@ -166,13 +166,14 @@ ALLOWED: dict[str, pl.Expr] = {
 }
 
 
+@pytest.mark.slow
 @each("name", ALLOWED)
 def test_what_is_allowed_gives_the_same_however_rows_are_batched(name: str) -> None:
     expression = ALLOWED[name].alias("answer")
     stream = STREAM.with_columns(expression)
 
     def answers(rows: pl.DataFrame) -> pl.Series:
-        return stream.transform(rows.lazy()).collect()[stream.columns.names()[-1]]
+        return stream.reading.transform(rows.lazy()).collect()[stream.columns.names()[-1]]
 
     whole = answers(FRAME)
     rng = random.Random(name)

@@ -126,7 +126,7 @@ def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
 def test_an_empty_list_explodes_to_a_row_with_a_null() -> None:
     rows = pl.DataFrame({"a": [[1, 2], [], None], "b": [["x", "y"], [], None]})
     stream = Stream.from_schema({**rows.schema, "at": pl.Datetime("us")}, time="at").explode("a", "b")
-    result = stream.transform(rows.lazy()).collect()
+    result = stream.reading.transform(rows.lazy()).collect()
     assert result.rows() == [(1, "x"), (2, "y"), (None, None), (None, None)]
 
 
@@ -139,7 +139,7 @@ def test_means_need_a_column() -> None:
 def test_a_text_names_a_column_as_in_polars() -> None:
     frame = pl.LazyFrame({"at": ["2026-01-01"], "user": ["ann"], "x": [1.5]})
     stream = Stream.from_schema({"at": pl.String, "user": pl.String, "x": pl.Float64}, time="at")
-    named = stream.with_columns(who="user", what=pl.lit("user"), one=1).transform(frame).collect()
+    named = stream.with_columns(who="user", what=pl.lit("user"), one=1).reading.transform(frame).collect()
     assert named.select("who", "what", "one").row(0) == ("ann", "user", 1)
     with pytest.raises(ValueError, match="nobody"):
         stream.with_columns(who="nobody")

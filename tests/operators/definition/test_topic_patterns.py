@@ -44,7 +44,9 @@ def test_a_pattern_takes_what_it_matches_from_the_beginning_but_nothing_that_str
 def test_one_topic_is_written_down_as_it_always_was_and_several_as_a_list() -> None:
     assert of("posts").source.definition()["topic"] == of(["posts"]).source.definition()["topic"] == "posts"
     assert of(["likes", "posts"]).source.definition()["topic"] == ["likes", "posts"]
-    assert [of(topic).reads_several for topic in ("posts", ["posts"], "^posts", ["likes", "posts"])] == [
+    assert [
+        of(topic).reading.reads_several for topic in ("posts", ["posts"], "^posts", ["likes", "posts"])
+    ] == [
         False,
         False,
         True,

@@ -23,10 +23,10 @@ ROWS = Stream.from_schema({"at": pl.Int64, "user": pl.String}, time=pl.from_epoc
     ("windowed", "reason"),
     [
         (lambda: ROWS.hopping("1m", every="2m"), "every 2m leave rows out"),
-        (lambda: ROWS.hopping("1d", every="7us"), "pieces of 1us; choose every="),
+        (lambda: ROWS.hopping("1d", every="7us"), "panes of 1us; choose every="),
         (lambda: ROWS.hopping("1m", every="0s"), "every= must be longer than '0s'"),
-        (lambda: ROWS.sliding("1m", step="7s"), "can't be made of whole steps of 7s"),
-        (lambda: ROWS.sliding("1w"), "604,800 pieces of 1s; choose step="),
+        (lambda: ROWS.sliding("1m", step="7s"), "aren't a multiple of the step 7s"),
+        (lambda: ROWS.sliding("1w"), "604,800 panes of 1s; choose step="),
         (lambda: ROWS.session("0s"), "a gap must be longer than '0s'"),
         (lambda: ROWS.session("1m").hopping("1m", every="1s"), 'windows of 1m already.*"1m" every "1s"'),
         (lambda: ROWS.hopping("1m", every="1s").session("5m"), "windows of 1m every 1s already"),

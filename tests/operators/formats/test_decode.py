@@ -39,7 +39,7 @@ def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_re
     intake = PartitionBuffer(Remarks("posts", {}))
     intake.add_partition(PartitionState(requested, "lines", 0, 0), [])
     intake.sketch(
-        requested.kafka_source,
+        requested.reading.kafka_source,
         Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], topic="lines", timestamps=[1_000] * 6),
     )
     assert [(letter.offset, letter.reason) for letter in intake.dead_letters] == [

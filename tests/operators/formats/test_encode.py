@@ -34,7 +34,7 @@ VALUES: dict[str, Any] = {
     ),
     "day": (pl.Date, lambda chance: date(2026, 1, chance.randrange(1, 30))),
     "bytes": (pl.Binary, lambda chance: chance.choice([None, b"", b"\x00\xff"])),
-    "money": (pl.Decimal(20, 2), lambda chance: chance.choice([Decimal("1.50"), Decimal(7), None])),
+    "money": (pl.Decimal(20, 2), lambda chance: chance.choice([Decimal("1.50"), Decimal("7.00"), None])),
     "long": (pl.Duration("us"), lambda chance: timedelta(seconds=chance.randrange(9))),
 }
 

@@ -144,6 +144,7 @@ def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, 
     return merge([table]), Account()
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     "engine", [run_locally, pytest.param(run_on_spark, marks=pytest.mark.spark)], ids=["local", "spark"]

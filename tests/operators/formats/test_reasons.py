@@ -101,7 +101,7 @@ def app_decoders() -> dict[str, tuple[Any, bytes]]:
                 stream = next(iter(job.streams(Feed("t", "localhost:1")).values()))
             except (ImportError, ValueError):
                 continue
-            by_key[f"{name} {form.name}"] = stream.kafka_source.value, OF_APPS.get(form.name, OBJECT)
+            by_key[f"{name} {form.name}"] = stream.reading.kafka_source.value, OF_APPS.get(form.name, OBJECT)
     return by_key
 
 
@@ -122,6 +122,7 @@ SLOW = HealthCheck.too_slow
 """What a busy machine is: no reason to fail."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("examples", [6, pytest.param(60, marks=pytest.mark.soak)])
 @each(("decoder", "good"), decoders)
 def test_any_bytes_are_rows_or_refused_and_each_message_is_judged_alone(

@@ -1,4 +1,4 @@
-"""A run whose schema registry goes away: it waits, says so, and goes on with nothing lost or refused."""
+"""A run whose schema registry goes away: it waits, says so, and continues with nothing lost or refused."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from .schema_registry import SmallRegistry, framed
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_its_registry(kafka: Any, caplog: pytest.LogCaptureFixture) -> None:
     registry = SmallRegistry()
     with registry.served():

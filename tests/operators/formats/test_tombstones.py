@@ -24,7 +24,7 @@ KEYS = [b'{"id":7}', b'{"id":8}', b'{"id":9}', b"bad", b"bad", None]
 
 
 def source(**options: Any) -> Any:
-    return Stream.from_kafka("t", value=json({"n": pl.Int64}), **options).kafka_source
+    return Stream.from_kafka("t", value=json({"n": pl.Int64}), **options).reading.kafka_source
 
 
 def test_a_tombstone_is_refused_or_skipped_or_kept() -> None:
@@ -40,7 +40,7 @@ def test_a_tombstone_is_refused_or_skipped_or_kept() -> None:
 
 
 def test_the_rule_holds_for_other_formats() -> None:
-    kept = Stream.from_kafka("t", value=avro("string"), tombstones="keep").kafka_source
+    kept = Stream.from_kafka("t", value=avro("string"), tombstones="keep").reading.kafka_source
     decoded = kept.decode(Messages.of([None, b"\x02a", None]))
     assert decoded.frame["value"].to_list() == [None, "a", None] and decoded.frame.schema == {
         "value": pl.String
@@ -69,7 +69,7 @@ def test_each_message_is_accounted_for(tombstones: Any) -> None:
     intake = PartitionBuffer(Remarks("t", {}))
     progress = PartitionState(stream, "t", 0, 0)
     intake.add_partition(progress, [])
-    intake.sketch(stream.kafka_source, Messages.of(VALUES, topic="t", timestamps=[1_000] * 6))
+    intake.sketch(stream.reading.kafka_source, Messages.of(VALUES, topic="t", timestamps=[1_000] * 6))
     expected = {
         "refuse": Account(read=6, counted=3, dead_lettered=3),
         "skip": Account(read=6, counted=3, filtered=2, dead_lettered=1),
@@ -125,7 +125,9 @@ def take(decoder: Away, stopping: Any) -> tuple[Account, int]:
     intake = PartitionBuffer(Remarks("t", {}), None, lambda: calls.append(1), stopping)
     progress = PartitionState(stream, "t", 0, 0)
     intake.add_partition(progress, [])
-    intake.sketch(stream.kafka_source, Messages.of([b'{"n":1}', b"oops"], topic="t", timestamps=[1_000] * 2))
+    intake.sketch(
+        stream.reading.kafka_source, Messages.of([b'{"n":1}', b"oops"], topic="t", timestamps=[1_000] * 2)
+    )
     return progress.account, len(calls)
 
 

@@ -90,7 +90,7 @@ class Ground:
 
 
 def freeze(node: EmbeddedKafka, how: signal.Signals = signal.SIGSTOP) -> None:
-    """Stop a broker without a word, or let it go on."""
+    """Stop a broker silently, or let it go on."""
     if node.running:
         for child in Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split():
             os.kill(int(child), how)

@@ -146,7 +146,7 @@ def test_a_broker_that_gives_nothing_of_what_it_has_is_not_waited_for_for_ever(
     faults: list[Any] = []
     while not faults:
         _, _, faults = source.poll(100, 0.01)
-    assert "the broker gave nothing of it, though it goes on to 60" in faults[0].text
+    assert "the broker sent nothing, though it ends at 60" in faults[0].text
     # Brokers that don't answer at all are away, or hold their answers back for a quota.
     away = Broker({}, 60, silent=True)
     patient = reading(away)

@@ -91,6 +91,7 @@ def test_values_lie_in_the_lines_with_a_newline_behind_each(
     assert batches[0].headers is None
 
 
+@pytest.mark.slow
 def test_many_messages_in_batches_of_any_size(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
@@ -148,6 +149,7 @@ def test_two_topics_at_once(
     }
 
 
+@pytest.mark.slow
 def test_starting_early_late_and_from_anywhere(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
@@ -169,6 +171,7 @@ def test_starting_early_late_and_from_anywhere(
         assert values(read_all(reader, 1)) == [b"3"]
 
 
+@pytest.mark.slow
 def test_reaching_the_end_is_no_reason_to_come_back_with_nothing(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:

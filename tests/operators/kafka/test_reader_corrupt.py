@@ -1,4 +1,4 @@
-"""Bytes that broke on a broker's disk: named or skipped, and nothing is lost without a word."""
+"""Bytes that broke on a broker's disk: named or skipped, and nothing is lost silently."""
 
 from __future__ import annotations
 

@@ -70,6 +70,7 @@ def test_a_closed_reader_says_so(config: dict[str, Any], new_topic: NewTopic, so
         reader.read()
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_is_waited_for(
     own_broker: EmbeddedKafka, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,6 +16,7 @@ from .reading import SOURCES, NewTopic, read_all, rows, send, transaction, value
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_only_committed_messages_are_read_and_markers_are_passed(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
@@ -33,6 +34,7 @@ def test_only_committed_messages_are_read_and_markers_are_passed(
         assert len(values(read_all(reader, 7))) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
@@ -64,6 +66,7 @@ def test_a_finite_read_ends_at_any_offset(
         assert values(read_all(reader, 1)) == [b"after"]
 
 
+@pytest.mark.slow
 def test_finite_reads_of_several_partitions_lose_and_repeat_nothing(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_finite_read_that_is_given_up_loses_nothing(
         assert values(read_all(reader, 100 - done)) == [b"%d" % i for i in range(done, 100)]
 
 
+@pytest.mark.slow
 def test_a_finite_read_passes_what_compaction_took(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic
 ) -> None:

@@ -101,6 +101,7 @@ def settings(secure: SecureKafka, how: str) -> dict[str, Any]:
 WAYS = ["files", "texts", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WAYS)
 def test_raw_batches_are_read_with_every_kind_of_security(secure: SecureKafka, how: str) -> None:
     with Reader(settings(secure, how), {("posts", 0): 0}) as reader:
@@ -115,6 +116,7 @@ def test_nobody_is_trusted_but_the_authority_that_is_named(secure: SecureKafka, 
     assert [dict(one["subject"][0])["commonName"] for one in context.get_ca_certs()] == ["authority"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "wrong"),
     [
@@ -172,6 +174,7 @@ def counted(secure: SecureKafka, how: str) -> Stream:
     return source.tumbling("1h").agg(posts=count())
 
 
+@pytest.mark.slow
 def test_who_is_refused_hears_why_and_which_setting_to_look_at(secure: SecureKafka) -> None:
     folder, tls, login = secure.folder, settings(secure, "files"), settings(secure, "PLAIN")
     plain = {"bootstrap.servers": secure.bootstrap_servers}
@@ -227,13 +230,14 @@ def often(*ways: str) -> list[Any]:
     return [pytest.param(how, marks=[] if how in ways else pytest.mark.soak) for how in WAYS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", often("files", "SCRAM-SHA-512", "OAUTHBEARER"))
 def test_a_whole_run_goes_by_them_and_shows_none(
     secure: SecureKafka, how: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Reading, the group, transactions, deltas, dead letters, administration and metrics."""
     stream, registry = counted(secure, how), CollectorRegistry()
-    group = stream.kafka_source.topic
+    group = stream.reading.kafka_source.topic
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, LIBRARY_LOG.name):
         running = start(stream, RunOptions(group_id=group, registry=registry, checkpoint_seconds=0.1))
         until(lambda: running.figures().account.read == 2 and running.figures().lag == 0)
@@ -252,6 +256,7 @@ def test_a_whole_run_goes_by_them_and_shows_none(
         assert secret not in output
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("how", often("SCRAM-SHA-512", "OAUTHBEARER"))
 def test_spark_reads_and_writes_dead_letters_with_them(secure: SecureKafka, spark: Any, how: str) -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.kafka
 PLACE = ("posts", 0)
 
 
+@pytest.mark.slow
 def test_a_reader_says_where_a_log_was_truncated(own_broker: EmbeddedKafka, source: Any) -> None:
     config = {"bootstrap.servers": own_broker.bootstrap_servers, "auto.offset.reset": "earliest"}
     own_broker.create_topic("posts")

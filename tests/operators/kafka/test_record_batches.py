@@ -59,9 +59,9 @@ def test_any_flipped_bit_is_found() -> None:
 def test_formats_from_before_kafka_0_11_are_refused_by_name(magic: int) -> None:
     inside = bytes([magic, 0]) + bytes(8 * magic) + struct.pack(">i2si3s", 2, b"k1", 3, b"v11")
     message = struct.pack(">qiI", 7, len(inside) + 4, zlib.crc32(inside)) + inside
-    assert f"format {magic}, that of Kafka before 0.11" in only(message, 7).why
+    assert f"format {magic} of Kafka before 0.11" in only(message, 7).why
     # Bytes that only look so are not mistaken for such messages.
-    assert f"its format is {magic}, and there is none such" in only(message[:-1] + b"?", 7).why
+    assert f"its format is {magic}, which doesn't exist" in only(message[:-1] + b"?", 7).why
 
 
 @pytest.mark.parametrize("base", [1 << 40, 31, 15, 0, -1, -(1 << 63)])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from streamgauge.operators.formats import byte_copy
 from streamgauge.operators.formats.json import rows as json_rows
@@ -45,5 +46,6 @@ assert len(json_rows.parse.signatures) == 1, json_rows.parse.signatures
 """
 
 
+@pytest.mark.slow
 def test_without_polars_the_json_kernel_is_called_with_the_types_of_real_batches() -> None:
     subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=600)

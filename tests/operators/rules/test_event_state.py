@@ -51,6 +51,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_hold_ends_by_the_clock_or_with_the_next_reading_at_the_same_time() -> None:
     wrong = []
     for rule in RULES:
@@ -59,7 +60,7 @@ def test_a_hold_ends_by_the_clock_or_with_the_next_reading_at_the_same_time() ->
             recorded.report(minute, bar)
             live.report(minute, bar)
             live.wait(15)
-        recorded.report(150, 4.0, "b")  # time goes on with another pump
+        recorded.report(150, 4.0, "b")  # time continues with another pump
         live.report(150, 4.0, "b")
         holds = rule.holds.hold_us, rule.holds.release_us, rule.holds.cooldown_us
         wanted = hysteresis(SLOW, 6, 5, *(length / 60e6 for length in holds), end=149)

@@ -111,6 +111,7 @@ def alerts_of(coming: list[tuple[str, float, float]], rules: list[Rule], seed: i
     return kept.alerts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "seed"), [(24, 1), pytest.param(1_000, 2, marks=pytest.mark.soak)])
 def test_a_fleet_of_clocks_gives_each_alert_that_plain_python_knows_and_no_other(
     devices: int, seed: int
@@ -225,6 +226,7 @@ def test_the_readings_of_a_series_are_in_order_however_many_keys_it_has() -> Non
     assert wanted - left == Counter()
 
 
+@pytest.mark.slow
 def test_of_too_many_keys_the_oldest_are_evicted_and_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

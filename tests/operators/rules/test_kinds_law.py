@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any
+
 import pytest
 
-from streamgauge.operators.rules.rule import Rule
-from streamgauge.operators.rules.toml_rules import KINDS
+from streamgauge.operators.rules.alert import Alert
+from streamgauge.operators.rules.row import Row
+from streamgauge.operators.rules.rule import LimitRule, Measured, Rule, RuleState
+from streamgauge.operators.rules.toml_rules import KINDS, rules_of
+from streamgauge.operators.rules.value_with_bounds import Figure
 from streamgauge.rules import (
     Absence,
     Beyond,
@@ -76,6 +84,51 @@ ALL = [
 
 def test_every_kind_is_here() -> None:
     assert set(RULES) == set(KINDS)
+
+
+@dataclass(frozen=True)
+class Tide(LimitRule):
+    """A kind as another package has it: how much a value rose since the key's row before."""
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        before, memory["value"] = memory.get("value"), figure.value
+        return None if before is None else Measured(figure.map(lambda value: value - before), "rose")
+
+
+@dataclass(frozen=True)
+class Fifth(Rule):
+    """A kind that looks at windows by itself: each key is reported in every fifth of its windows."""
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        for key in sorted({str(row.key["k"]) for row in rows}):
+            count = state["keys"][key] = state["keys"].get(key, 0) + 1
+            if count % 5 == 0:
+                yield self._alert("fired", f'["{key}"]', start_us, end_us, None, None, "fifth")
+
+
+@pytest.mark.parametrize("readings", [False, True])
+def test_the_law_holds_for_kinds_of_plug_ins(readings: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint(name, f"{__name__}:{name.title()}", "streamgauge.rules") for name in ("tide", "fifth")
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: EntryPoints(points))
+    text = """
+        [[rule]]
+        name = "flood"
+        kind = "tide"
+        value = "v"
+        above = 20
+        hold = "5s"
+        release = "5s"
+        cooldown = "5m"
+        [[rule]]
+        name = "fifth"
+        kind = "fifth"
+    """
+    for rule in rules_of(text):
+        assert check(rule, readings, 0, minutes=200)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 5))

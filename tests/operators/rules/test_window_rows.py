@@ -78,6 +78,7 @@ def said(table: pa.Table, kind: type[Threshold], cuts: Sequence[int], rule: dict
     return [str(one) for one in collected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,76 @@ def test_files_that_a_crash_left_beside_the_day_s_count_once(
     assert len(numbers(folder)) == 4 and len(FileTable("t", folder, look=None).view().windows) == 4
     sg.SketchesToParquet(folder, compacted=True).write(windows[-1])
     assert names_in(folder) == ["01 day", "02 window"] and len(numbers(folder)) == 4
+
+
+class _Crash(BaseException):
+    """Nothing catches it, like a kill."""
+
+
+class _Operations:
+    """The file operations of a run: it ends before, within or after one of them, as by a kill."""
+
+    def __init__(self, patched: pytest.MonkeyPatch, last: int) -> None:
+        self.left = last
+        whole, gone = day_file.write_whole, day_file.delete
+        for module in (sketches_to_parquet, day_file):
+            patched.setattr(module, "write_whole", lambda file, write: self._written(whole, file, write))
+            patched.setattr(module, "delete", lambda file: self._deleted(gone, file))
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise _Crash
+
+    def _written(self, whole: Any, file: Any, write: Any) -> None:
+        def unfinished(to: Any) -> None:
+            write(to)
+            self._step()
+
+        self._step()
+        whole(file, unfinished)
+        self._step()
+
+    def _deleted(self, gone: Any, file: Any) -> None:
+        self._step()
+        gone(file)
+        self._step()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["memory", pytest.param("folder", marks=pytest.mark.soak)])
+def test_a_kill_at_any_file_operation_loses_and_doubles_no_window(
+    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sketches_to_parquet, "_MANY", 3)
+    hours = [0, 6, 12, 18, 24, 30, 96]  # 0 to 18 are deleted by `keep` in the end
+    windows = [window_of(HOURS, [hour * 3600]) for hour in hours]
+    kills = 0
+    for last in itertools.count(1):
+        for from_start in (False, True):
+            name = f"killed-{next(_NUMBERS)}"
+            folder = f"memory://{name}" if place == "memory" else str(tmp_path / name)
+            stored = 0
+            with monkeypatch.context() as patched:
+                operations = _Operations(patched, last)
+                with suppress(_Crash):
+                    sink = sg.SketchesToParquet(folder, keep="78h", compacted=True)
+                    for window in windows:
+                        sink.write(window)
+                        stored += 1
+            if operations.left > 0:
+                assert kills > 30
+                return
+            kills += 1
+            whole = {(hour / 24, "a"): 1 for hour in hours}
+            # The window that was being written, the next one, may be there and may be missing.
+            sure = set(list(whole)[4 if stored == len(hours) - 1 else 0 : stored])
+            there = numbers(folder) if files_below(stored_at(folder)) else {}
+            assert set(there.values()) <= {1} and sure <= there.keys() <= set(list(whole)[: stored + 1])
+            resumed = sg.SketchesToParquet(folder, keep="78h", compacted=True)
+            for window in windows[0 if from_start else stored :]:
+                resumed.write(window)
+            assert numbers(folder) == dict(list(whole.items())[4:]), (last, from_start)
 
 
 def test_windows_that_ended_long_ago_are_deleted(folder: str) -> None:

@@ -62,6 +62,7 @@ def letters_of(kafka: Any, topic: str) -> list[Any]:
         consumer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.soak)])
 def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> None:

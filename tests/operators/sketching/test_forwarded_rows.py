@@ -40,6 +40,7 @@ def rows(seed: int, n: int = 400) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_rows_go_on_as_they_are_after_all_steps_and_the_rest_is_accounted_for() -> None:
     def worked(frame: pl.DataFrame) -> pl.DataFrame:
         if (frame["n"] == 5).any():

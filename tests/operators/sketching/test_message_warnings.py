@@ -6,6 +6,7 @@ import json as plain_json
 import logging
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -25,14 +26,14 @@ PERSON = pl.Struct({"name": pl.String, "city": pl.String})
 def intake(schema: Any, time: str | None = None) -> PartitionBuffer:
     source = Stream.from_kafka("posts", value=json(schema), time=time)
     stream = source.tumbling("1m", max_ahead=None).agg(n=count())
-    schema = stream.kafka_source.value.schema
+    schema = stream.reading.kafka_source.value.schema
     result = PartitionBuffer(Remarks("posts", schema, "posts.dead-letters"))
     result.add_partition(PartitionState(stream, "posts", 0, 0), [])
     return result
 
 
 def take(accepted: PartitionBuffer, messages: Messages) -> None:
-    accepted.sketch(accepted.progress["posts", 0].stream.kafka_source, messages)
+    accepted.sketch(accepted.progress["posts", 0].stream.reading.kafka_source, messages)
 
 
 def batch(values: list[Any], first: int = 0) -> Messages:
@@ -101,7 +102,7 @@ class Nothing:
 
 def test_fields_are_looked_for_in_messages_however_deep() -> None:
     stream = Stream.from_kafka("posts", value=Nothing()).tumbling("1m").agg(n=count())
-    accepted = PartitionBuffer(Remarks("posts", stream.kafka_source.value.schema))
+    accepted = PartitionBuffer(Remarks("posts", stream.reading.kafka_source.value.schema))
     accepted.add_partition(PartitionState(stream, "posts", 0, 0), [])
     take(accepted, batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
     accepted.remarks.report_due(1, 1)
@@ -137,7 +138,7 @@ def test_many_late_rows_are_warned_of_once_with_whose_they_are() -> None:
         )
         take(accepted, batch_of_keys)
     assert accepted.remarks.texts == [
-        "39 of the first 80 rows of 'posts' came too late, by up to 1,070 s, and are left out, most of them "
+        "39 of the first 80 rows of 'posts' came too late, by up to 1,070 s, and are dropped, most of them "
         "of the keys 'slow' 39; a longer delay waits for them"
     ]
 
@@ -180,4 +181,21 @@ def test_a_summary_reads_as_a_line_and_its_remarks() -> None:
         "Summary(10,000 messages read in 2.5 s: 2 counted, 0 filtered, 0 late, 9,998 dead-lettered; lag 0; "
         "2 rows of closed windows)",
         "  9,998 of 10,000 …",
+    ]
+
+
+def test_streams_of_the_same_messages_log_what_is_wrong_with_them_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    logged = set[tuple[str, str]]()
+    several = [Remarks(topic, {}, logged=logged) for topic in ("posts", "posts", "likes")]
+    with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
+        for number, remarks in enumerate(several):
+            rows = list(range(30 + number))
+            remarks.late(batch([{}] * len(rows)), rows, np.full(len(rows), 5_000_000))
+            remarks.report_due()
+            assert [text.partition(" ")[0] for text in remarks.texts] == [str(len(rows))]
+    assert [message.partition(" came")[0] for message in caplog.messages] == [
+        "30 of the first 0 rows of 'posts'",
+        "32 of the first 0 rows of 'likes'",
     ]

@@ -29,10 +29,10 @@ def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -
         intake.add_partition(PartitionState(STREAM, "posts", partition, 0), [])
     stamps = [1_700_000_000_000 + n for n in range(6)]
     messages = Messages.of([b'{"n": 1}'] * 6, topic="posts", partition=[0, 0, 1, 1, 0, 1], timestamps=stamps)
-    intake.sketch(STREAM.kafka_source, messages)
+    intake.sketch(STREAM.reading.kafka_source, messages)
     assert [own.account.counted for own in intake.progress.values()] == [3, 3]
     with pytest.raises(ReadError, match=r"posts\[1\] was read out of order: offset 0 came after 1"):
-        intake.sketch(STREAM.kafka_source, messages.select(np.array([0, 3, 2])))
+        intake.sketch(STREAM.reading.kafka_source, messages.select(np.array([0, 3, 2])))
 
 
 @pytest.mark.parametrize("once", [False, True], ids=["plain", "deduplicated"])
@@ -47,7 +47,7 @@ def test_messages_without_a_timestamp_are_refused_where_it_is_the_event_time(onc
         stream = stream.tumbling("1h").agg(rows=count())
         intake = PartitionBuffer(Remarks("posts", {}))
         intake.add_partition(progress := PartitionState(stream, "posts", 0, 0), [])
-        intake.sketch(stream.kafka_source, messages)
+        intake.sketch(stream.reading.kafka_source, messages)
         result = [(letter.offset, letter.reason) for letter in intake.dead_letters]
         reason = 'no event time: the message has no timestamp; take one from the rows, as in time="at"'
         assert result == ([(0, reason)] if stream.time is None else [])
@@ -64,7 +64,7 @@ def test_partitions_of_one_number_in_two_topics_are_two() -> None:
     offsets = np.arange(200) // 4 * 2 + np.arange(200) % 2
     zeros = np.zeros(200, np.int32)
     intake.sketch(
-        STREAM.kafka_source,
+        STREAM.reading.kafka_source,
         from_objects(("likes", "posts"), topic, zeros, offsets, stamps, values, [None] * 200, None),
     )
     assert {where: (own.next_offset, own.account.read) for where, own in intake.progress.items()} == {
@@ -80,10 +80,14 @@ def test_offsets_that_can_not_be_read_count_one_each_in_the_deltas_that_they_bel
     intake = PartitionBuffer(Remarks("posts", {}), {Input("posts", 0): 40})
     intake.add_partition(PartitionState(STREAM, "posts", 0, 10), [12, 20, 25])
     broken = Broken("posts", 0, 15, 50, "its checksum is wrong", b"bytes")
-    intake.sketch(STREAM.kafka_source, Messages.skipped(replace(broken, partition=1)))  # another worker's
-    intake.sketch(STREAM.kafka_source, Messages.skipped(replace(broken, first=0, next=10)))  # counted before
+    intake.sketch(
+        STREAM.reading.kafka_source, Messages.skipped(replace(broken, partition=1))
+    )  # another worker's
+    intake.sketch(
+        STREAM.reading.kafka_source, Messages.skipped(replace(broken, first=0, next=10))
+    )  # counted before
     assert not intake.ready and not intake.dead_letters
-    intake.sketch(STREAM.kafka_source, Messages.skipped(broken))
+    intake.sketch(STREAM.reading.kafka_source, Messages.skipped(broken))
     deltas = [*intake.ready, intake.progress["posts", 0].delta()]
     assert [(d.first_offset, d.next_offset, d.account.read, d.account.dead_lettered) for d in deltas] == [
         (10, 12, 0, 0),

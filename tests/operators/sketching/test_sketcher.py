@@ -114,6 +114,7 @@ def sketched(stream: Stream, frame: pl.DataFrame, stamps: np.ndarray, cuts: list
     return sketcher.drain(), account, refused, time
 
 
+@pytest.mark.slow
 @each("name", STREAMS)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_any_cut_into_batches_gives_the_same_table(name: str, seed: int) -> None:

@@ -57,7 +57,7 @@ def said(
     intake.add_partition(PartitionState(stream, "posts", 0, 0), [])
     for first in (0, 25):
         messages = Messages.of([value] * 25, topic="posts", first_offset=first, timestamps=[stamp] * 25)
-        intake.sketch(stream.kafka_source, messages)
+        intake.sketch(stream.reading.kafka_source, messages)
     return [reported for reported in remarks.texts if reported.startswith("time:")]
 
 

@@ -91,6 +91,7 @@ class Restarted:
 LAST = ((8, 60), (10, 7), (11, 2_000))
 
 
+@pytest.mark.slow
 @each(
     ("seed", "last", "filtered"),
     [(0, None, False), (1, None, False), *((seed, last, False) for seed, last in LAST), (12, None, True)],
@@ -152,6 +153,7 @@ def test_what_must_be_read_again_grows_with_the_stretch_and_not_with_the_stream(
     assert len(worker.progress._sketcher._once._seen) <= 256  # of more than 2,000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [1, 2, 3, 7])
 def test_a_row_is_compared_with_exactly_the_last_so_many_messages(last: int) -> None:
     keys = np.random.default_rng(last).integers(0, 4, 300).tolist()
@@ -202,6 +204,7 @@ def test_a_message_of_which_one_row_fails_after_its_ids_were_compared_is_refused
     assert query(progress.delta().table)["rows"].to_list() == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "windowed",
     [
@@ -257,7 +260,7 @@ def test_messages_from_before_a_place_are_recalled_and_nothing_of_them_counts(cu
     for low, high in ((0, cut), (cut, 12)):
         before = own.recall_offset
         if low < high:
-            intake.sketch(stream.kafka_source, messages.slice(low, high))
+            intake.sketch(stream.reading.kafka_source, messages.slice(low, high))
         assert own.recall_offset == (before if low == high else max(before, high))
     # 3, 5 and 6 are recalled, with the ids 3, 1 and 2; then 7, 9, 10 and 11 are duplicates of those.
     assert own.account == Account(5, counted=0, filtered=4, dead_lettered=1)

@@ -89,6 +89,7 @@ def _hand_over(topic: Topic, options: dict[str, Any]) -> None:
     two.wait(120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("delivery", "moves"),
     [

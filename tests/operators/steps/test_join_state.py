@@ -29,14 +29,18 @@ INPUTS = [Input(topic, 0) for topic in TOPICS]
 
 
 class Worker:
-    """Both partitions of one number, whose worker may die at any message: only what was delivered stays."""
+    """Both partitions of one number, whose worker may die at any message: only what was delivered stays.
+
+    Of a stream that is joined with itself there is one.
+    """
 
     def __init__(self, rows: Any, stream: Stream, seed: int) -> None:
         self.frames = [pl.DataFrame(side, schema=schema) for side, schema in zip(rows, SCHEMAS)]
+        self.inputs = INPUTS[: len(rows)]
         self.stream = stream
         self.random = np.random.default_rng(seed)
-        self.merger = Merger(stream, INPUTS)
-        self.places = [Committed(Position()), Committed(Position())]
+        self.merger = Merger(stream, self.inputs)
+        self.places = [Committed(Position()) for _ in self.inputs]
         self.windows: dict[tuple[Any, Any], tuple[int, ...]] = {}
         self.recalled = self.log = 0
         self.begin()
@@ -44,7 +48,7 @@ class Worker:
     def begin(self) -> None:
         """Take both up where the last deltas left them; all rows from before are known again first."""
         self.pairings, self.progress = JoinStates(self.stream), list[PartitionState]()
-        for where, place in zip(INPUTS, self.places):
+        for where, place in zip(self.inputs, self.places):
             position = places_of(place.position.offset, metadata_of({LONE: place}))[LONE].position
             self.progress.append(
                 PartitionState(
@@ -55,9 +59,7 @@ class Worker:
                     pairing=self.pairings.of(where),
                 )
             )
-        while left := [
-            side for side in (0, 1) if self.progress[side].recall_offset < self.progress[side].next_offset
-        ]:
+        while left := [side for side, own in enumerate(self.progress) if own.recall_offset < own.next_offset]:
             side = int(self.random.choice(left))
             own = self.progress[side]
             if self.random.random() < 0.1:
@@ -83,7 +85,7 @@ class Worker:
         """The deltas and places of both, in one transaction."""
         deltas = [own.delta() for own in self.progress]
         for at, delta in enumerate(deltas):
-            self.merger.offer(replace(delta, more=at == 0), self.log)
+            self.merger.offer(replace(delta, more=at + 1 < len(deltas)), self.log)
             self.log += 1
             self.places[at] = Committed(delta.end, (), "fingerprint", "id", "id")
         for table in self.merger.close():
@@ -115,7 +117,7 @@ class Worker:
     @property
     def left(self) -> list[int]:
         """The sides that are not read to their ends."""
-        return [side for side in (0, 1) if self.progress[side].next_offset < self.frames[side].height]
+        return [side for side, own in enumerate(self.progress) if own.next_offset < self.frames[side].height]
 
 
 @pytest.mark.parametrize("hopping", [False, True], ids=["tumbling", "hopping"])
@@ -147,6 +149,7 @@ def test_a_join_is_the_same_however_rows_are_read_and_wherever_workers_die(
     assert worker.recalled > 100 and len(wanted.windows) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hopping", [False, True], ids=["tumbling", "hopping"])
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_rows_without_a_partner_are_given_where_a_run_ends_and_wait_for_the_next(
@@ -168,6 +171,7 @@ def test_rows_without_a_partner_are_given_where_a_run_ends_and_wait_for_the_next
     assert (more > 0) == (how != "inner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param("inner", marks=pytest.mark.soak), "outer"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_rows_far_apart_are_dropped_in_time_and_known_again_in_time(
@@ -211,6 +215,7 @@ def test_rows_are_judged_again_as_they_were_at_first(restarts: bool) -> None:
     assert worker.result().account == Account(read=55, counted=4, filtered=51)
 
 
+@pytest.mark.slow
 def test_rows_that_are_read_again_from_the_beginning_are_dropped_as_they_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

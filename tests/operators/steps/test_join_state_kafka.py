@@ -89,6 +89,7 @@ def _added(answers: list[Answer]) -> dict[int, tuple[int, ...]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moves", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["killed", "moved"]
 )

@@ -90,7 +90,8 @@ def processed(values: list[bytes], alive: Any = None, value: Any = None) -> tupl
     numbers, stamps = np.arange(n), np.full(n, 1_767_225_600_000)
     zeros = np.zeros(n, np.int32)
     intake.sketch(
-        stream.kafka_source, from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None)
+        stream.reading.kafka_source,
+        from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None),
     )
     return intake, intake.progress["posts", 0].account
 

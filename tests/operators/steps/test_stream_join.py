@@ -64,6 +64,7 @@ def test_first_and_last_don_t_depend_on_which_stream_is_read_first() -> None:
         assert windows(tester) == [(0, 0, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "windowed",
     [

@@ -164,6 +164,7 @@ class Kafka:
         return joined.tumbling("1m").agg(posts=count())
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_rows_meet_the_whole_table_and_what_it_becomes_while_a_worker_is_killed(kafka: Any) -> None:
     topics, windows = Kafka(kafka), Windows()
@@ -209,7 +210,7 @@ def test_a_table_is_read_on_where_its_topic_gets_partitions_and_refused_where_th
 ) -> None:
     topics = Kafka(kafka)
     topics.update({"ann": "FI"})
-    reader = TableReader(topics.stream.tables[0])
+    reader = TableReader(topics.stream.reading.tables[0])
     calls = 0
 
     def alive() -> None:

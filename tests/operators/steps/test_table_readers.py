@@ -36,6 +36,7 @@ def row(author: str | None, n: int) -> dict[str, Any]:
     return {"author": author, "n": n, "at": AT}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_meets_the_table_as_it_is_then(how: Any, seed: int) -> None:

@@ -21,6 +21,7 @@ def bytes_key(number: int) -> Any:
     return b"\xff" * (number % 3) + number.to_bytes(2, "big")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "key"),
     [(pl.String, text_key), (pl.Int64, lambda number: number - 50), (pl.Binary, bytes_key)],

@@ -209,9 +209,7 @@ def test_a_table_without_windows_becomes_one_file_without_a_day(tmp_path: Path) 
         "posts": [21, 42],
     }
     (tmp_path / "small" / "one.parquet").unlink()
-    with pytest.raises(
-        SketchError, match=r"was made of one\.parquet, which the folder doesn't have any more"
-    ):
+    with pytest.raises(SketchError, match=r"was written from one\.parquet, which the folder no longer has"):
         compact(tmp_path / "small", tmp_path / "large")
 
 
@@ -271,7 +269,9 @@ def test_a_day_whose_sources_were_removed_is_not_replaced_by_less(tmp_path: Path
         write_parquet(read_parquet(file), file)
     (small / "first.parquet").unlink()
     write_parquet(late, small / "late.parquet")
-    reported = "was made of first.parquet" if noted else "rows of windows and groups that the folder's files"
+    reported = (
+        "was written from first.parquet" if noted else "rows of windows and groups that the folder's files"
+    )
     with pytest.raises(SketchError, match=reported):
         compact(small, into)
     assert in_order(read(into)).equals(in_order(first))

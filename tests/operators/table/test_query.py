@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import polars as pl
@@ -96,3 +96,35 @@ def test_the_first_rows_do_not_decide_what_the_others_may_hold(
         assert [answer["strata"][0]["key"] for answer in answers] == rows["key"].to_list()
         answers = [answer["strata"][0] for answer in answers]
     assert [answer["values"] for answer in answers] == [[None if v != v else v] for v in values]
+
+
+def test_frequent_times_are_answered_as_what_they_are() -> None:
+    """Also before 1970, merged, and of groups without any."""
+    kinds = {
+        "day": pl.Date,
+        "clock": pl.Time,
+        "moment": pl.Datetime("ns", "Asia/Kolkata"),
+        "long": pl.Duration("ms"),
+    }
+    columns = {"at": pl.Datetime("us"), "key": pl.String, **kinds}
+    rows = [
+        {
+            "day": date(1969, 12, 31 - n // 2),
+            "clock": time(10, n // 2, 0, 5),
+            "moment": datetime(2026, 1, 1, 5, n // 2, tzinfo=UTC),
+            "long": timedelta(seconds=n // 2),
+            "key": "some",
+        }
+        for n in range(3)
+    ]
+    rows.append({"key": "none"})
+    stream = sg.Stream.from_schema(columns, time="at").group_by("key").tumbling("1m")
+    tester = sg.StreamTester(stream.agg(**{name: sg.top_k(name) for name in kinds}))
+    tester.feed([{"at": datetime(2026, 1, 1), **row} for row in rows])
+    stored = tester.finish().tables()
+    for part, times in ((stored, 1), (merge([stored, stored]), 2)):
+        none, some = query(part).sort("key").to_dicts()
+        for name in kinds:
+            expected = [(rows[0][name], 2 * times), (rows[2][name], times)]
+            assert none[name] == []
+            assert [(item["item"], item["estimate"]) for item in some[name]] == expected

@@ -67,6 +67,7 @@ def merged(stream: Stream, tables: list[pa.Table]) -> Accumulator:
     return accumulator
 
 
+@pytest.mark.slow
 @each("kind", KINDS)
 @each("name", FAMILIES)
 def test_answers_alive_are_those_of_the_bytes_and_change_none(name: str, kind: str) -> None:

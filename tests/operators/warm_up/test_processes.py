@@ -29,6 +29,7 @@ def test_each_step_is_taken_once(tmp_path: Path) -> None:
     run_all([])
 
 
+@pytest.mark.slow
 def test_a_failure_ends_the_others_and_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sleeper = str(tmp_path / "sleeper")
     steps = [Step("sleep", exec, (SLEEP.format(sleeper),)), Step("fail", exec, (FAIL.format(sleeper),))]

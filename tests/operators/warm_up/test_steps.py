@@ -24,7 +24,7 @@ def test_an_unknown_family_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["distinct", "sum"])
 def test_what_was_exercised_compiles_nothing_more(name: str) -> None:
-    from streamgauge.sketches.core.kernel_cache import only_kept
+    from streamgauge.sketches.core.compilation.kernel_cache import only_kept
 
     exercise(name)
     with only_kept():

@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import pytest
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -96,6 +97,7 @@ def test_markup_is_text_and_a_table_stays_in_line() -> None:
     assert {len(line) for line in lines} == {60}
 
 
+@pytest.mark.slow
 def test_nothing_else_of_the_package_prints() -> None:
     writers = {"operators/watching/terminal.py", "operators/watching/console.py"}
     writers |= {"operators/java.py", "apps/set_up.py"}  # they run before anything is installed

@@ -29,11 +29,11 @@ ROWS = Stream.from_schema({"at": pl.Int64, "key": pl.String}, time=pl.from_epoch
 @pytest.mark.parametrize(
     ("size", "every", "reason"),
     [
-        ("1d", "7m", "windows of 1d can't be made of whole steps of 7m; choose an every="),
-        ("1m", "2m", "windows of 1m can't be made of whole steps of 2m"),
+        ("1d", "7m", "windows of 1d aren't a multiple of the step 7m; choose an every="),
+        ("1m", "2m", "windows of 1m aren't a multiple of the step 2m"),
         ("1d", "0s", "every= must be longer than '0s'"),
         ("0s", "1s", "a window must be longer than '0s'"),
-        ("1w", "1s", "604,800 pieces of 1s; choose every="),
+        ("1w", "1s", "604,800 panes of 1s; choose every="),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(size: str, every: str, reason: str) -> None:

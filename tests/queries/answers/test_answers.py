@@ -296,6 +296,7 @@ def test_a_table_without_any_window() -> None:
         assert result.rows.height == 0 and not result.final
 
 
+@pytest.mark.slow
 @each(
     ("columns", "order"),
     [

@@ -41,6 +41,7 @@ def folder(tmp_path_factory: Any) -> Any:
     return tmp_path_factory.mktemp("hours")
 
 
+@pytest.mark.slow
 @each(
     ("zone", "given", "wanted"),
     [

@@ -52,6 +52,7 @@ def answer_to(view: TableView, limit: int, given: dict[str, Any]) -> pl.DataFram
     return answer(view, question("rows", parameters), MergeCache()).rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["some large", "alike", "again"])
 def test_the_first_are_those_of_merging_all(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     log = messages(deltas(rows(kind, 1, 5), cut=1_500, stream=STREAM), 2)

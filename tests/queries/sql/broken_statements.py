@@ -233,7 +233,7 @@ MORE = [
         "usr",
         "ARRAY_CONTAINS takes an ARRAY here, got a VARCHAR",
     ),
-    ("SELECT MAP('a', 1) FROM posts", "MAP", "no function is called MAP; write a STRUCT"),
+    ("SELECT MAP('a', 1) FROM posts", "'a'", "MAP names its keys: MAP('key' := value)"),
     (
         "SELECT TRANSFORM(tags, x -> UPPER(x)) FROM posts",
         "TRANSFORM",
@@ -517,7 +517,7 @@ MORE = [
     (
         "SELECT LOWER_BOUND() FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
         "LOWER_BOUND",
-        "a query of windows must count something, such as COUNT(*)",
+        "a query of groups or windows must count something, such as COUNT(*)",
     ),
     (
         "SELECT LOWER_BOUND(COUNT(*), 2) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
@@ -532,7 +532,7 @@ MORE = [
     (
         "SELECT LOWER_BOUND(5) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
         "LOWER_BOUND",
-        "a query of windows must count something, such as COUNT(*)",
+        "a query of groups or windows must count something, such as COUNT(*)",
     ),
     (
         "SELECT APPROX_COUNT_DISTNCT(usr) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
@@ -572,7 +572,7 @@ MORE = [
     (
         "SELECT usr FROM posts HAVING usr = 'a'",
         "usr",
-        "a query of windows must count something, such as COUNT(*)",
+        "a query of groups or windows must count something, such as COUNT(*)",
     ),
     (
         "SELECT COUNT(*) AS n, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
@@ -604,12 +604,12 @@ MORE = [
     (
         "SELECT usr FROM posts EXCEPT SELECT usr FROM clicks",
         "SELECT",
-        "EXCEPT: of a stream there is UNION ALL alone",
+        "EXCEPT: streams support only UNION ALL",
     ),
     (
         "SELECT usr FROM posts INTERSECT SELECT usr FROM clicks",
         "SELECT",
-        "INTERSECT: of a stream there is UNION ALL alone",
+        "INTERSECT: streams support only UNION ALL",
     ),
     ("SELECT * EXCEPT (usr) FROM posts", "*", "* EXCEPT: name the columns that are wanted"),
     ("SELECT * EXCLUDE (usr) FROM posts", "*", "* EXCEPT: name the columns that are wanted"),
@@ -623,7 +623,7 @@ MORE = [
     (
         "CREATE STREAM s (a INT) AS SELECT usr FROM posts",
         "SELECT",
-        "columns of a CREATE … AS SELECT are those of the SELECT; leave",
+        "CREATE … AS SELECT gets its columns from the SELECT; leave",
     ),
     ("CREATE STREAM s () WITH (KAFKA_TOPIC='s')", ")", "the name of a column must stand here, got )"),
     ("CREATE STREAM s (a) WITH (KAFKA_TOPIC='s')", ")", "the type of a must stand here, got )"),
@@ -695,14 +695,14 @@ MORE = [
     ),
     ("CREATE STREAM s (a DOUBLE KEY) WITH (KAFKA_TOPIC='s')", "a", "a key must be VARCHAR or a whole number"),
     (
-        "CREATE STREAM s (a MAP<VARCHAR, INT>) WITH (KAFKA_TOPIC='s')",
+        "CREATE STREAM s (a MAP<INT, INT>) WITH (KAFKA_TOPIC='s')",
         "MAP",
-        "MAP: write a STRUCT of the fields that are needed",
+        "the keys of a MAP must be VARCHAR, as the names of a JSON",
     ),
     (
-        "CREATE STREAM s (a DECIMAL(10, 2)) WITH (KAFKA_TOPIC='s')",
+        "CREATE STREAM s (a DECIMAL(39, 2)) WITH (KAFKA_TOPIC='s')",
         "DECIMAL",
-        "DECIMAL: write DOUBLE, or BIGINT of the smallest unit",
+        "the precision of a DECIMAL must be from 1 to 38, got 39",
     ),
     (
         "CREATE STREAM s (a STRUCT<b BYTES>) WITH (KAFKA_TOPIC='s')",
@@ -809,7 +809,7 @@ MORE = [
     (
         "INSERT INTO clicks (ts) SELECT ts FROM posts",
         "SELECT",
-        "columns of an INSERT INTO … SELECT are those of the SELECT;",
+        "INSERT INTO … SELECT gets its columns from the SELECT;",
     ),
     (
         "INSERT INTO clicks SELECT ts, usr, lang FROM posts",
@@ -831,7 +831,7 @@ MORE = [
     ("SET 'auto.offset.reset' = 5", "5", "the value must stand here, in single quotes, got 5"),
     ("PRINT 'nope' LIMIT 0", "0", "LIMIT must be a whole number ≥ 1, got 0"),
     ("PRINT 'posts' INTERVAL 5", "INTERVAL", "INTERVAL of PRINT: filter the rows of a SELECT instead"),
-    ("PAUSE posts", "PAUSE", "PAUSE: end the process; a run with --group goes on where it"),
+    ("PAUSE posts", "PAUSE", "PAUSE: end the process; a run with --group resumes where it"),
     ("RESUME posts", "RESUME", "RESUME: start the same file again with the same --group"),
     ("TERMINATE", "TERMINATE", "the name of a query, or ALL, must stand here, got the end of"),
     ("RUN", "RUN", "RUN SCRIPT must stand here, got RUN"),
@@ -917,9 +917,29 @@ MORE = [
     (
         "SELECT usr FROM posts UNION ALL SELECT usr FROM clicks WINDOW TUMBLING (SIZE 1 DAY) GROUP BY usr",
         "usr",
-        "a query of windows must count something",
+        "a query of groups or windows must count something",
     ),
-    ("CREATE VIEW v AS SELECT usr FROM posts UNION ALL SELECT usr FROM clicks", "SELECT", "UNION ALL must"),
+    (
+        "CREATE VIEW v AS SELECT usr FROM posts UNION ALL SELECT n FROM posts",
+        "n",
+        "n must be a VARCHAR as in",
+    ),
+    (
+        "CREATE ALERT a AS SELECT usr FROM posts UNION ALL SELECT usr FROM clicks",
+        "SELECT",
+        "UNION ALL must stand by itself, or in CREATE STREAM … AS, INSERT INTO or CREATE VIEW",
+    ),
+    (
+        "WITH v AS (SELECT ts, n FROM posts UNION ALL SELECT ts, 1 FROM clicks) SELECT COUNT(*) AS c FROM"
+        " TUMBLE(v, n, INTERVAL '1' DAY) GROUP BY window_start",
+        "n",
+        "windows of a named query are of its streams' event time: window by ts, got n",
+    ),
+    (
+        "SELECT usr FROM (SELECT usr FROM posts UNION SELECT usr FROM clicks) AS v",
+        "usr FROM posts",
+        "UNION: streams support only UNION ALL",
+    ),
     ("SELECT usr FROM posts PARTITION BY usr", "usr", "PARTITION BY is the key of messages"),
     ("EXPLAIN SELECT usr FROM posts PARTITION BY usr", "usr", "PARTITION BY is the key of messages"),
     ("CREATE STREAM z AS SELECT usr FROM posts PARTITION BY lang", "lang", "PARTITION BY must be what"),
@@ -946,9 +966,39 @@ MORE = [
         "ASOF JOIN: write JOIN … ON a.column = b.column",
     ),
     (
-        "SELECT p.usr FROM posts p JOIN users FOR SYSTEM_TIME AS OF p.ts AS u ON p.usr = u.usr",
+        "SELECT p.usr FROM posts p JOIN users FOR SYSTEM_TIME AS OF p.price AS u ON p.usr = u.usr",
+        "p.price",
+        "FOR SYSTEM_TIME AS OF must be a TIMESTAMP of the row or its event time, as in AS OF o.ROWTIME",
+    ),
+    (
+        "SELECT p.usr FROM posts p JOIN clicks FOR SYSTEM_TIME AS OF p.ts AS c ON p.usr = c.usr",
         "p.ts",
-        "a table is joined as it is when the row is read, not as it was",
+        "FOR SYSTEM_TIME AS OF is for a table with a key, and clicks is a stream",
+    ),
+    (
+        "SELECT p.usr FROM posts p JOIN users FOR VERSION AS OF p.ROWTIME AS u ON p.usr = u.usr",
+        "p.ROWTIME",
+        "write FOR SYSTEM_TIME AS OF and the row's time",
+    ),
+    (
+        "SELECT usr FROM posts FOR SYSTEM_TIME AS OF ROWTIME",
+        "ROWTIME",
+        "FOR … AS OF is not supported here: the versions of a table are joined to a stream's rows",
+    ),
+    (
+        "CREATE STREAM z (a INT) WITH (KAFKA_TOPIC='z', VERSIONS='1d')",
+        "'1d'",
+        "VERSIONS is for a TABLE: a stream's rows don't replace each other",
+    ),
+    (
+        "CREATE TABLE z (a INT PRIMARY KEY) WITH (KAFKA_TOPIC='z', VERSIONS='0s')",
+        "'0s'",
+        "VERSIONS must be longer than 0",
+    ),
+    (
+        "CREATE TABLE z (a INT PRIMARY KEY) WITH (KAFKA_TOPIC='z', VERSIONS='long')",
+        "'long'",
+        "'long' is not a duration",
     ),
     ("SELECT usr FROM posts TABLESAMPLE (10 PERCENT)", "10", "TABLESAMPLE: write SAMPLE(column, 100)"),
     (
@@ -1010,4 +1060,53 @@ MORE = [
         "SKETCHES keeps closed windows: a stream of rows has none",
     ),
     ("CREATE TABLE t WITH (GROUP='g', SKETCHES='')", "''", "SKETCHES must not be empty"),
+    (
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(DATA => TABLE posts, TIMECOL => DESCRIPTOR(ts)))",
+        "TUMBLE",
+        "TUMBLE must have SIZE => …",
+    ),
+    (
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(DATA => TABLE posts, DESCRIPTOR(ts))) GROUP BY window_start",
+        "DESCRIPTOR",
+        "name every argument of TUMBLE, or none: DATA, TIMECOL",
+    ),
+    (
+        "SELECT COUNT(*) FROM TABLE(TUMBLE(DATA => TABLE posts, SLIDE => INTERVAL '1' DAY))",
+        "SLIDE",
+        "an argument of TUMBLE, SLIDE, must be one of DATA,",
+    ),
+    (
+        "SELECT COUNT(*) FROM TABLE(HOP(DATA => TABLE posts, DATA => TABLE posts)) GROUP BY window_start",
+        "DATA",
+        "an argument of HOP, DATA, stands twice",
+    ),
+    (
+        "CREATE TABLE z (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (KAFKA_TOPIC='z')",
+        "WATERMARK",
+        "WATERMARK: name the column of the event time, WITH (TIMESTAMP='…')",
+    ),
+    (
+        "CREATE STREAM z (a INT, PRIMARY KEY (a)) WITH (KAFKA_TOPIC='z')",
+        "PRIMARY KEY",
+        "PRIMARY KEY must stand behind the type of its column",
+    ),
+    (
+        "CREATE STREAM z (a INT, b AS a + 1) WITH (KAFKA_TOPIC='z')",
+        "AS",
+        "b AS: write the expression in the SELECT",
+    ),
+    (
+        "CREATE STREAM z (a INT, b TIMESTAMP METADATA) WITH (KAFKA_TOPIC='z')",
+        "METADATA",
+        "METADATA: leave the column out",
+    ),
+    (
+        "CREATE STREAM z (a INT) WITH (connector='kafka', topic='z')",
+        "'kafka'",
+        "CONNECTOR: write KAFKA_TOPIC='…', VALUE_FORMAT='JSON'",
+    ),
+    ("SELECT 1_000 FROM posts", "1_000", "a number must be written in decimal digits"),
+    ("SELECT 0x1F AS a FROM posts", "0x1F", "a number must be written in decimal digits"),
+    ("SELECT n + 5k FROM posts", "5k", "a number must be written in decimal digits"),
+    ("SELECT usr FROM posts FETCH FIRST 2 ROWS ONLY", "2", "FETCH FIRST: write LIMIT 10 behind the query"),
 ]

@@ -122,7 +122,7 @@ class Query:
         names = [
             "s",
             *(["s.*"] if self.source.theirs == "s" else []),
-            *(name for name in ("t", "u", "a") if self._has(name)),
+            *(name for name in ("t", "r", "u", "a") if self._has(name)),
         ]
         keys = [f"{side(one)} AS key_{at}" for at, one in enumerate(self._sessions_by())]
         rows = f"SELECT {', '.join([*names, *keys, f'{self.time} AS time_'])} FROM {side(self.source)}{where}"
@@ -132,7 +132,7 @@ class Query:
         return f"SELECT *, SUM(new_) {over} AS session_ FROM ({new} FROM ({rows}))"
 
     def _has(self, name: str) -> bool:
-        return re.search(rf"(JOIN {name}\b|AS {name}\()", self.source.theirs) is not None
+        return re.search(rf"(JOIN|AS) {name}\b", self.source.theirs) is not None
 
     def _sessions_by(self) -> list[Both]:
         """The keys of the groups, by which sessions are: an alias stands for what it names."""
@@ -244,17 +244,24 @@ class Generator:
         if kind == "stream":
             how = pick.choice(["JOIN", "LEFT JOIN", "FULL OUTER JOIN"])
             on = pick.choice([("k", "k"), ("k", "k"), ("k", "w"), ("n", "n")])
+            # The other stream, the same one, or a part of either.
+            stream, other = pick.choice([("t", "t"), ("t", "t"), ("s", "r"), ("s", "r")])
             self._add("s")
-            self._add("t")
-            near = f"s.{on[0]} = t.{on[1]} AND abs(s.ts - t.ts) <= {SIZE * 1000}"
-            ours = f"s {how} t WITHIN {SIZE} SECONDS ON s.{on[0]} = t.{on[1]}"
+            self._add(stream, alias=other)
+            left, right = "s", other if other == stream else f"{stream} AS {other}"
+            if pick.random() < 0.3:
+                right = f"(SELECT * FROM {stream} WHERE {stream}.n > 0 OR w = 'b') AS {other}"
+            if pick.random() < 0.2:
+                left = "(SELECT * FROM s WHERE NOT b OR x > 0) AS s"
+            near = f"s.{on[0]} = {other}.{on[1]} AND abs(s.ts - {other}.ts) <= {SIZE * 1000}"
+            ours = f"{left} {how} {right} WITHIN {SIZE} SECONDS ON s.{on[0]} = {other}.{on[1]}"
             beside = ""
             if pick.random() < 0.4:
                 self._add("u")
-                beside = (
-                    f" {pick.choice(['JOIN', 'LEFT JOIN'])} u ON {pick.choice(['s.k', 't.k', 't.w'])} = u.k"
-                )
-            return Both(ours + beside, f"s {how} t ON {near}{beside}"), "GREATEST(s.ts, t.ts)"
+                key = pick.choice(["s.k", f"{other}.k", f"{other}.w"])
+                beside = f" {pick.choice(['JOIN', 'LEFT JOIN'])} u ON {key} = u.k"
+            theirs = f"{left} {how} {right} ON {near}{beside}"
+            return Both(ours + beside, theirs), f"GREATEST(s.ts, {other}.ts)"
         self._add("s", kind == "s")
         if kind == "table":
             how, key = pick.choice(["JOIN", "LEFT JOIN"]), pick.choice(["k", "w"])
@@ -277,8 +284,8 @@ class Generator:
             return Both(text, f"s CROSS JOIN UNNEST(s.{array[0]}) AS a({alias})"), "s.ts"
         return Both("s", "s"), "s.ts"
 
-    def _add(self, stream: str, bare: bool = False) -> None:
-        prefix = "" if bare and self._random.random() < 0.5 else f"{stream}."
+    def _add(self, stream: str, bare: bool = False, alias: str = "") -> None:
+        prefix = "" if bare and self._random.random() < 0.5 else f"{alias or stream}."
         for name, kind in COLUMNS[stream].items():
             if kind in KINDS:
                 self._names.setdefault(KINDS[kind], []).append(Both(prefix + name, prefix + name))
@@ -287,7 +294,10 @@ class Generator:
             for kind, names in parts.items():
                 self._names[kind] += [Both(prefix + one, prefix + one.replace("->", ".")) for one in names]
             self._names.setdefault("time", []).append(
-                Both(f"{'' if bare else 's.'}ROWTIME", "make_timestamp(s.ts * 1000)")
+                Both(
+                    f"{'' if bare else f'{alias or stream}.'}ROWTIME",
+                    f"make_timestamp({alias or 's'}.ts * 1000)",
+                )
             )
 
     def _kind(self) -> str:
@@ -391,7 +401,7 @@ class Spread(Memory):
         waiting = []
         for topic in topics:
             for one in self.content(topic):
-                where = chosen.randrange(3) if len(topics) == 1 else 0
+                where = chosen.randrange(3) if plan.stream.reading.joined is None else 0
                 waiting.append(replace(one, partition=where))
         # In the order of time, which a partition's own rows have anyway, cut where it happens.
         waiting.sort(key=lambda one: one.timestamp_ms)

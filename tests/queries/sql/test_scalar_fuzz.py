@@ -102,7 +102,7 @@ class Generator:
             ("INSTR({t}, {u})", "CASE WHEN {u} = '' AND {t} IS NOT NULL THEN 1 ELSE INSTR({t}, {u}) END"),
             (
                 "CAST({t} AS BIGINT)",
-                "CASE WHEN regexp_full_match({t}, '-?[0-9]+') THEN TRY_CAST({t} AS BIGINT) END",
+                "CASE WHEN regexp_full_match({t}, ' *-?[0-9]+ *') THEN TRY_CAST({t} AS BIGINT) END",
             ),
         ]
         return self._of(forms, depth, w="w", v="w", t="t", u="t")

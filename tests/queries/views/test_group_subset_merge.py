@@ -22,6 +22,7 @@ def posts_view() -> TableView:
     return Fed(partitions=2).feed(messages(deltas(rows(seed=7, minutes=23)), 2)).table.view()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_few_groups_are_those_of_the_whole_tree(seed: int) -> None:
     """Any windows, with gaps between them, closed and open, of both partitions of the log."""

@@ -39,6 +39,7 @@ class _Group:
         self._followed.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["folder", "bucket"])
 def test_open_and_closed_windows_are_one_table(
     store: str, kafka: Any, tmp_path: Path, s3: dict[str, Any], monkeypatch: pytest.MonkeyPatch

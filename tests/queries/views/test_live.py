@@ -104,9 +104,9 @@ def test_windows_older_than_what_is_kept_are_dropped_and_said() -> None:
     closed = [window for window in view.windows if not window.open]
     assert len(closed) == 2
     (gap,) = view.gaps
-    assert gap.until == closed[0].start and "older than what is kept" in gap.why
+    assert gap.until == closed[0].start and "older than --keep" in gap.why
     view = Fed(most_bytes=1).feed(messages(ROWS)).table.view()
-    assert sum(not window.open for window in view.windows) == 1 and "want of room" in view.gaps[0].why
+    assert sum(not window.open for window in view.windows) == 1 and "to free memory" in view.gaps[0].why
 
 
 def test_a_log_of_something_else_is_refused() -> None:

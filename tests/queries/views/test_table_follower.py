@@ -97,6 +97,7 @@ def content(table: LiveTable, begin: int = 0) -> list[Any]:
     return in_order([window.table for window in table.view().windows if window.start >= begin])
 
 
+@pytest.mark.slow
 def test_a_server_has_what_the_run_has_and_says_what_was_gone(kafka: Any, tmp_path: Path) -> None:
     posts = Posts(kafka, "served")
     with following(posts, tmp_path) as table:

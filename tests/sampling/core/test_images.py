@@ -16,7 +16,7 @@ from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sampling.sliding import SlidingWindowSample
 from streamgauge.sampling.stratified import StratifiedReservoir
 from streamgauge.sampling.weighted import WeightedReservoir
-from streamgauge.sketches.core.hash import SEED, hash_bytes
+from streamgauge.sketches.core.hashing.hash import SEED, hash_bytes
 from streamgauge.sketches.core.protocol import SketchError
 
 ITEMS: dict[str, Any] = {
@@ -101,6 +101,7 @@ def forgeries(count: int) -> None:
     assert all(read.values()), f"of some family no forgery was sound enough to be read: {read}"
 
 
+@pytest.mark.slow
 def test_forged_images() -> None:
     forgeries(2500)
 

@@ -15,7 +15,7 @@ import pytest
 from streamgauge.sampling.core.items import as_rows, hash_items
 from streamgauge.sampling.reservoir import Reservoir
 from streamgauge.sampling.stratified import StratifiedReservoir
-from streamgauge.sketches.core.arrays import as_array
+from streamgauge.sketches.core.columns.arrays import as_array
 
 LEAVES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.int64(), [-5, 0, 1, 7]),

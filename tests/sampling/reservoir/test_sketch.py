@@ -28,6 +28,7 @@ def test_every_row_is_equally_likely(k: int, n: int) -> None:
     assert abs(deviation(counts, RUNS * k / n, RUNS)) < 4
 
 
+@pytest.mark.slow
 def test_seeds_are_independent() -> None:
     counts = np.zeros(60)
     for seed in range(RUNS):

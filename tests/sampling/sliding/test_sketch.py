@@ -30,6 +30,7 @@ def best(groups: Any, times: np.ndarray, span: float, k: int) -> np.ndarray:
     return np.bincount(chosen, minlength=len(times))
 
 
+@pytest.mark.slow
 @each("order", ["rising", "falling", "mixed", "ties"])
 @each("span", [60.0, 25.0, 7.5])
 def test_any_span_up_to_now_is_sampled_uniformly(order: str, span: float) -> None:

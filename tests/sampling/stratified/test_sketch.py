@@ -62,6 +62,7 @@ def test_too_many_keys_leave_the_same_keys_of_any_order() -> None:
         assert (keys[values["item"].to_numpy()] == values["key"].to_numpy()).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [10_000, 300, 40])
 def test_merging_and_cutting_are_exact(capacity: int) -> None:
     rng = np.random.default_rng(capacity)

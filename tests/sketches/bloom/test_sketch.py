@@ -43,6 +43,7 @@ def words(kind: str, values: list[Any]) -> str:
     return ",".join(b64(value if kind == "binary" else value.encode()) for value in values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_added_are_found_and_parts_merged_equal_the_whole(layout: Any, kind: str) -> None:
@@ -198,6 +199,7 @@ def accepts(image: bytes, broken: bytes, layout: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.apart
 def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:

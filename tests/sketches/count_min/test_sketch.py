@@ -52,6 +52,7 @@ def words(kind: str, values: list[Any]) -> str:
     return ",".join(b64(value if kind == "binary" else value.encode()) for value in values)
 
 
+@pytest.mark.slow
 @each("kind", KINDS)
 @each("params", SHAPES)
 def test_never_too_small_and_parts_merged_equal_the_whole(
@@ -340,6 +341,7 @@ def test_a_seed_that_does_not_give_the_function_is_refused() -> None:
             assert str(many.value) == str(one.value)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
     cases = list(itertools.product(KINDS, SHAPES, (1, 900)))

@@ -290,6 +290,7 @@ def test_many_images_are_written_and_read_as_the_protobuf_library_does() -> None
         assert merged[g] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, pytest.param(8, marks=pytest.mark.soak)])
 def test_broken_images_are_read_in_many_as_alone(bits: int) -> None:
     """With so many bits of each byte flipped, each by itself."""

@@ -205,6 +205,67 @@ def test_decimals_that_are_no_sums_are_refused(column: pa.Array) -> None:
         SumGroups(1, type="double").merge([0], SumGroups(1).to_arrow())
 
 
+@pytest.mark.parametrize("digits", [5, 18, 28])
+def test_sums_and_means_of_decimals_are_exact(digits: int) -> None:
+    """Of as many digits as they may have, in lists as well, cut and merged in any order."""
+    most = 10**digits - 1
+    drawn = [int(RNG.integers(-(10**9), 10**9)) * most // 10**9 for _ in range(300)]
+    values = [Decimal(one).scaleb(-4, WIDE) for one in (most, -most, most, most, *drawn)]
+    column = pa.array([*values, None], pa.decimal128(digits, 4))
+    numbers = RNG.integers(0, 3, len(column))
+    total = [sum(map(Fraction, (v for v, g in zip(values, numbers) if g == k))) for k in range(3)]
+    many = [sum(1 for _, g in zip(values, numbers) if g == k) for k in range(3)]
+    params = SumGroups.aggregate.of_column(column.type)
+    assert params == {"type": "decimal128(38, 4)"} == MeanGroups.aggregate.of_column(column.type)
+    for cls, wanted in ((SumGroups, total), (MeanGroups, [float(t / n) for t, n in zip(total, many)])):
+        parts = []
+        for rows in np.array_split(RNG.permutation(len(column)), 4):
+            part = cls(0, type=pa.decimal128(38, 4))
+            part.resize(4)
+            part.update(numbers[rows[:5]], column.take(pa.array(rows[:5])))
+            lists = pa.array(
+                [[one] for one in column.take(pa.array(rows[5:])).to_pylist()], pa.list_(column.type)
+            )
+            part.update(numbers[rows[5:]], lists)
+            parts.append(part.to_arrow())
+        for order_of_parts in (parts, parts[::-1]):
+            merged = cls(4, type=pa.decimal128(38, 4))
+            for part in order_of_parts:
+                merged.merge(np.arange(4), part)
+            assert [merged[group] for group in range(4)] == [*wanted, None]
+            assert cls is MeanGroups or merged.answers().type == pa.decimal128(38, 4)
+
+
+def test_what_is_no_exact_sum_of_decimals_is_refused() -> None:
+    kind = pa.decimal128(38, 2)
+    for cls in (SumGroups, MeanGroups):
+        groups = cls(1, type=kind)
+        groups.update([0], pa.array([None], pa.null()))
+        assert groups[0] is None
+        for column in (pa.array([1.5]), pa.array([Decimal("1.234")]), pa.array([Decimal(10) ** 30])):
+            with pytest.raises(TypeError, match="cast it to one type"):
+                groups.update([0], column)
+    sums = SumGroups(1, type=kind)
+    for column in (
+        pa.array([1.5]),
+        pa.array([Decimal("1.234")]),
+        pa.array([Decimal(9).scaleb(35)], kind),
+        pa.array([-Decimal(9).scaleb(35)], kind),
+    ):
+        with pytest.raises(SketchError, match="sum"):
+            sums.merge([0], column)
+    means = [{"n": 1, "sum": None}], [{"n": None, "sum": Decimal("1.00")}], [{"n": 1, "sum": 1.5}]
+    for structs in means:
+        with pytest.raises(SketchError):
+            MeanGroups(1, type=kind).merge([0], pa.array(structs))
+
+
+def test_decimals_of_too_many_digits_are_added_up_in_double() -> None:
+    wide = pa.decimal128(29, 2)
+    assert SumGroups.aggregate.of_column(wide) == {"type": "double"}
+    assert MeanGroups.aggregate.of_column(wide) == {}
+
+
 def test_sums_of_tables_that_were_int64_merge() -> None:
     sums = SumGroups(1)
     sums.merge([0], pa.array([7]))

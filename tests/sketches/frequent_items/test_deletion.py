@@ -14,6 +14,7 @@ from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGrou
 from .streams import KINDS, column, zipf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("max_size", [8, 64, 8192])
 def test_deletions_keep_the_bounds(kind: str, max_size: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.core.jit import lean
+from streamgauge.sketches.core.compilation.jit import lean
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.frequent_items.sketch import Item
@@ -133,6 +133,7 @@ def test_weights_are_repeats_where_all_fit_and_equal_the_model_where_not(kind: s
     assert FrequentItems(8192, kind).update(values, light) == FrequentItems(8192, kind).update(repeated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_merging_in_all_orders(kind: str) -> None:
     whole = column(zipf(9, 12_000), kind)
@@ -256,7 +257,7 @@ def test_refusals() -> None:
         with pytest.raises(SketchError, match="max_size must be"):
             FrequentItems(bad)
     with pytest.raises(SketchError, match="kind"):
-        FrequentItems(kind="double")
+        FrequentItems(kind="float")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="counts strings"):
         FrequentItems(kind="string").update([1])
     with pytest.raises(TypeError, match="counts longs"):

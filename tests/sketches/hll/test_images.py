@@ -66,6 +66,7 @@ def read_flipped(image: bytearray, guarded: Any, bits: int) -> None:
         image[place] = kept
 
 
+@pytest.mark.slow
 @each("name", images)
 def test_a_flipped_bit_and_a_flipped_byte_anywhere(name: str, guarded: Any) -> None:
     """Another bit of each byte than of the byte before it; `make soak` flips every bit."""

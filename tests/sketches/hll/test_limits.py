@@ -25,6 +25,7 @@ def limits(lg_k: int, groups: np.ndarray, images: pa.Array) -> tuple[np.ndarray,
     return unions.estimates(), unions.union_limits(sums)
 
 
+@pytest.mark.slow
 @each("lg_k", [4, 7, 8, 12])
 @each("most", [3, 40, 700, 30_000])
 @each("shared", [0.0, 0.9])

@@ -58,6 +58,7 @@ def as_java_does(sketch: KLL) -> KLL:
     return sketch
 
 
+@pytest.mark.slow
 def test_built_sketches_are_equal_to_the_byte() -> None:
     cases = list(product(DTYPES, (8, 20, 200, 1000), (0, 1, 2, 200, 201, 1000, 10_000)))
     lines = [
@@ -69,6 +70,7 @@ def test_built_sketches_are_equal_to_the_byte() -> None:
         assert sketch.update(stream(kind, n)).to_bytes() == data(answer), (kind, k, n)
 
 
+@pytest.mark.slow
 def test_merged_sketches_are_equal_to_the_byte() -> None:
     sizes = [(200, 10_000), (50, 3000), (400, 100), (200, 1), (8, 5000), (200, 0)]
     cases = [(kind, a, b) for kind in DTYPES for a, b in product(sizes, sizes)]
@@ -85,6 +87,7 @@ def test_merged_sketches_are_equal_to_the_byte() -> None:
         assert mine.merge(built(kind, b, 2)).to_bytes() == data(answer), (kind, a, b)
 
 
+@pytest.mark.slow
 def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
     lines, sketches = [], []
     for kind in DTYPES:

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.core import sort as item_sort
 from streamgauge.sketches.core.answers import USUAL_QUANTILES
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.core.sorting import sort as item_sort
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll import block_thinning as kll_blocks
 from streamgauge.sketches.kll import update as kll_update

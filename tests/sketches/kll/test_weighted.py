@@ -54,6 +54,7 @@ def test_ranks_of_weighted_values_stay_within_the_bound_at_its_confidence(k: int
     assert max(broken.values()) <= 2 + 0.03 * trials, broken  # 1 % promised: one of 100 expected
 
 
+@pytest.mark.slow
 @trials(25, 100)
 def test_unweighted_and_weighted_values_and_merges_mix_within_the_bound(trials: int) -> None:
     rng, broken = np.random.default_rng(4), 0
@@ -82,6 +83,7 @@ def test_a_weighted_value_is_what_as_many_values_are() -> None:
         assert (sketch.low, sketch.high, sketch.quantile(0.9)) == (0, 99, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["double", "float", "long"])
 def test_any_cut_of_weighted_values_gives_the_same_bytes(kind: str) -> None:
     rng = np.random.default_rng(6)
@@ -138,6 +140,7 @@ def test_cpp_reads_weighted_sketches() -> None:
     assert peer.get_cdf(points, True)[:-1] == pytest.approx(sketch.cdf(points)[:-1])
 
 
+@pytest.mark.slow
 @trials(10, 40)
 def test_many_deep_images_merge_within_the_bound(trials: int) -> None:
     rng, broken = np.random.default_rng(9), 0

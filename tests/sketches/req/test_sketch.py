@@ -80,7 +80,7 @@ def test_levels_and_bytes_are_the_packages(k: int, high_ranks: bool) -> None:
 
 
 def back_to_work(image: bytes, n: int) -> bool:
-    """Whether the package goes on with a sketch as with one of its own: it compacts when a level is full."""
+    """Whether the package continues with a sketch as with its own: it compacts when a level is full."""
     peer = datasketches.req_floats_sketch.deserialize(image)
     held = peer.num_retained
     peer.update(FLOATS)
@@ -121,6 +121,7 @@ def merged(parts: list[REQ], rng: np.random.Generator, shape: str) -> REQ:
     return parts[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["left", "right", "any"])
 def test_bounds_hold_in_any_tree_of_merges(shape: str) -> None:
     rng = np.random.default_rng(8)
@@ -135,6 +136,7 @@ def test_bounds_hold_in_any_tree_of_merges(shape: str) -> None:
     assert np.mean(held) > 0.93
 
 
+@pytest.mark.slow
 def test_a_large_sketch_merged_into_small_ones_time_and_again_keeps_its_bounds() -> None:
     """The package takes the second coin of a pair for one whose first it never threw: its error adds up."""
     values = np.random.default_rng(3).permutation(30_000).astype(np.float32)

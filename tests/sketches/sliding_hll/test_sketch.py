@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.core.columns import as_values
+from streamgauge.sketches.core.columns.columns import as_values
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll.coupons import coupon_chunks
 from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 BROKEN = """
 import numpy as np
 from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles
@@ -51,6 +53,7 @@ for name, make in MAKE.items():
 """
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_and_every_truncation() -> None:
     # In a process of its own: what slips through could end it.
     done = subprocess.run([sys.executable, "-c", BROKEN], capture_output=True, text=True)

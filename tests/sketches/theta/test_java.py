@@ -129,6 +129,7 @@ def test_truncated_at_every_length(name: str, guarded: Any) -> None:
         Theta.from_bytes(images()[name] + b"\0")
 
 
+@pytest.mark.slow
 @each("name", images)
 def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
     flipped = bytearray(images()[name])

@@ -144,6 +144,7 @@ def test_the_promised_error_is_kept_and_not_hugely_loose() -> None:
     assert common >= 181 and jaccards >= 181
 
 
+@pytest.mark.slow
 def test_jaccard_bounds_hold_where_samples_are_equal_or_have_nothing_in_common() -> None:
     rng, size, trials = np.random.default_rng(31), 6_000, 250
     wrong = []

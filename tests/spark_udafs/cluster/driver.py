@@ -2,7 +2,8 @@
 
     python driver.py '{"master": "spark://…", "servers": "localhost:9092", "folder": "…", "jobs": ["stream"]}'
 
-With `strike` a step of the stream, in the middle of a micro-batch, strikes once: it kills what `victim` says.
+With `strike` a step of the stream, in the middle of a micro-batch, strikes whenever that file is there: it
+removes the file and kills what `victim`, or the file, names.
 """
 
 from __future__ import annotations
@@ -42,14 +43,17 @@ def rows_of(table: Any) -> list[list[Any]]:
 
 
 def striking(strike: str, victim: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """A step that strikes once, in the middle of a task, wherever that runs."""
+    """A step that strikes once for each such file, in the middle of a task, wherever that runs."""
 
     def step(frame: pl.DataFrame) -> pl.DataFrame:
         try:
+            with open(strike) as file:  # noqa: PTH123
+                named = file.read()
             os.unlink(strike)  # noqa: PTH108
         except FileNotFoundError:
             return frame
-        if victim == "slow":
+        struck = named or victim
+        if struck == "slow":
             time.sleep(120)
             return frame
 
@@ -61,7 +65,7 @@ def striking(strike: str, victim: str) -> Callable[[pl.DataFrame], pl.DataFrame]
         executor = parent(daemon)
         victims = {"python": [daemon, os.getpid()], "executor": [executor]}
         victims["worker"] = [parent(executor), executor]
-        for process in victims[victim]:
+        for process in victims[struck]:
             os.kill(process, signal.SIGKILL)
         time.sleep(60)
         return frame

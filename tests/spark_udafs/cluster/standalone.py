@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import pyspark
 
 from streamgauge.operators.java import find_java
-from streamgauge.sketches.core.kernel_cache import folders
+from streamgauge.sketches.core.compilation.kernel_cache import folders
 
 from ...examples import FLOORS
 
@@ -140,16 +140,24 @@ class Cluster:
         )
         self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
         self.workers: list[Worker] = []
+        self._added = 0
         for _ in range(workers):
             self.add_worker()
 
     def add_worker(self, env: Mapping[str, str] = {}, host: str = _HOST) -> Worker:
         """Another machine, to Spark only if it has a `host` of its own."""
-        folder = self.folder / f"worker-{len(self.workers)}"
+        folder = self.folder / f"worker-{self._added}"
+        self._added += 1
         if self._installed:
             install(folder / "environment", self._warm)
         self.workers.append(Worker(folder, self.url, env, host))
         return self.workers[-1]
+
+    def replace_dead(self) -> None:
+        """Another worker for each that has ended."""
+        for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
+            self.workers.remove(worker)
+            self.add_worker()
 
     def run(self, seconds: float = 900, **given: Any) -> dict[str, Any]:
         """What the jobs of a driver (`driver.py`) gave, whose environment is not that of the workers."""
@@ -161,8 +169,10 @@ class Cluster:
         assert driver.returncode == 0, complaints[-6000:]
         return reports(output)
 
-    def start(self, **given: Any) -> subprocess.Popen[str]:
-        """A driver in client mode, in a process group of its own."""
+    def start(
+        self, output: int | IO[str] = subprocess.PIPE, errors: int | IO[str] = subprocess.PIPE, **given: Any
+    ) -> subprocess.Popen[str]:
+        """A driver in client mode, in a process group of its own. Long ones write to files: pipes fill up."""
         programs = self.folder / "driver" / "bin"
         if not programs.is_dir():
             programs.mkdir(parents=True)
@@ -181,8 +191,8 @@ class Cluster:
                 json.dumps({"master": self.url, "config": settings, **given}, default=str),
             ],
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output,
+            stderr=errors,
             text=True,
             start_new_session=True,
         )
@@ -225,12 +235,17 @@ def install(environment: Path, warm: bool = True) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for file in (file for name in ("*.py", "*.csv", "*.properties") for file in folder.glob(name)):
             shutil.copy(file, target / file.name)
-    kernels = packages / "streamgauge" / "__pycache__" / "streamgauge-kernels"
+    kernels = packages / "__pycache__" / "streamgauge-kernels"
     kernels.mkdir(parents=True)
     if warm:
         for kernel in (kernel for folder in reversed(folders()) for kernel in folder.glob("*.kernel")):
             shutil.copy(kernel, kernels / kernel.name)
     (environment / "bin" / PYTHON).symlink_to("python")
+
+
+def executors(worker: Worker) -> list[int]:
+    """The JVMs of a worker's executors."""
+    return list(_children(worker.process.pid))
 
 
 def _children(process: int) -> Iterator[int]:

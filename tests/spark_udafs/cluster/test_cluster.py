@@ -18,6 +18,7 @@ def given(trades: Trades, folder: Path) -> dict[str, object]:
     return {"servers": trades.servers, "topic": trades.topic, "folder": folder}
 
 
+@pytest.mark.slow
 def test_both_merges_survive_an_executor_that_is_killed_within_a_batch(
     cluster: Cluster, trades: Trades, tmp_path: Path
 ) -> None:

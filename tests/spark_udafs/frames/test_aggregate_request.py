@@ -30,6 +30,7 @@ def rows(spark: Any) -> Any:
     return spark.sql(ROWS)
 
 
+@pytest.mark.slow
 def test_columns_are_found_by_the_names_that_spark_takes(rows: Any) -> None:
     keys = ("LANG", "`on.line`", "user.name", F.upper("user.name").alias("Who"))
     result = (
@@ -46,6 +47,7 @@ def test_columns_are_found_by_the_names_that_spark_takes(rows: Any) -> None:
     assert sorted(reported) == sorted(tuple(row) for row in own.collect())
 
 
+@pytest.mark.slow
 def test_exact_aggregates_of_spark_s_are_the_same_beside_sketches(rows: Any) -> None:
     requested = {
         "rows": F.count("*"),
@@ -76,6 +78,7 @@ def test_exact_aggregates_of_spark_s_are_the_same_beside_sketches(rows: Any) -> 
                 assert row[name] == (pytest.approx(wanted[name]) if rounded else wanted[name]), name
 
 
+@pytest.mark.slow
 def test_keys_may_be_a_list_and_structs_and_arrays(spark: Any, rows: Any) -> None:
     nested = rows.withColumn("where", F.struct("Lang", "day")).select(
         "where", F.array("Lang").alias("langs"), "n"
@@ -105,6 +108,7 @@ def test_points_in_time_in_structs_are_keys_to_the_microsecond(spark: Any) -> No
     assert query(as_table(sketch(rows).groupBy("moment").agg(n=F.count("*"))))["n"].to_list() == [4, 4]
 
 
+@pytest.mark.slow
 def test_windows_may_be_over_expressions_in_a_batch(spark: Any) -> None:
     rows = spark.range(600).selectExpr("id", "id % 7 AS page")
     at = F.timestamp_seconds(F.col("id") * 2)
@@ -251,6 +255,8 @@ def test_a_name_that_spark_would_answer_by_itself_is_no_column(spark: Any, name:
         lambda: sketch(rows).groupBy(name).agg(n=ask.count()),
         lambda: sketch(rows).groupBy(F.upper(name).alias("who")).agg(n=ask.count()),
         lambda: sketch(rows).groupBy(F.window(name, "1 minute")).agg(n=ask.count()),
+        lambda: sketch(rows).groupBy(F.expr(f"concat(`{name}`, 'x')").alias("who")).agg(n=ask.count()),
+        lambda: sketch(rows).agg(n=F.max(F.when(F.col("id") > 1, F.expr(name)))),
     ):
         with pytest.raises(ValueError, match=message):
             ask_for()

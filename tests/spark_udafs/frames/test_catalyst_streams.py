@@ -14,6 +14,8 @@ from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.frames.tables import as_table
 from streamgauge.spark_udafs.streaming.run import write
 
+from ..conftest import skip_if_one_batch
+
 pytestmark = pytest.mark.spark
 
 ROWS = """
@@ -54,6 +56,7 @@ def test_windows_of_a_batch_are_made_in_the_jvm_and_equal_those_of_python(spark:
 
 
 def test_windows_of_a_stream_are_merged_in_sparks_state(spark: Any, tmp_path: Path) -> None:
+    skip_if_one_batch(spark)
     folder = str(tmp_path / "rows")
     spark.sql(ROWS).repartition(3).write.parquet(folder)
     schema = spark.read.parquet(folder).schema
@@ -99,7 +102,7 @@ def test_a_declared_schema_gives_the_same_table_or_names_what_it_cannot(spark: A
         sketch(rows, schema=schema).agg(v=ask.variance("user"))
     with pytest.raises(TypeError, match="schema must be a StructType"):
         sketch(rows, schema="user long")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="streaming=True is for a declared schema"):
+    with pytest.raises(ValueError, match="streaming=True is only for a declared schema"):
         sketch(rows, streaming=True)
 
 

@@ -62,6 +62,7 @@ def table(folder: Path, name: str) -> pa.Table:
     return pq.read_table(folder / "spark-warehouse" / name)
 
 
+@pytest.mark.slow
 def test_sketches_in_declarative_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     rows = pl.DataFrame({"user": range(600)}).with_columns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ def test_sums_beyond_int64(spark: Any, more: dict[str, Aggregate]) -> None:
     assert table.column("total").to_pylist() == [4 * (2**63 - 1)]
 
 
+@pytest.mark.slow
 @either_way
 def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]) -> None:
     grouped = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds"))
@@ -84,6 +85,7 @@ def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[
     assert answers == expected
 
 
+@pytest.mark.slow
 @either_way
 def test_sliding_windows_rolled_up_count_each_row_once(
     spark: Any, frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate], tmp_path: Path
@@ -130,6 +132,7 @@ def test_of_no_rows_there_is_the_row_that_spark_has(rows: Any, more: dict[str, A
     assert as_table(sketch(rows.limit(0)).groupBy("lang").agg(**requested_aggregates)).num_rows == 0
 
 
+@pytest.mark.slow
 @either_way
 def test_text_that_is_not_utf_8_is_kept_as_spark_shows_it(spark: Any, more: dict[str, Aggregate]) -> None:
     values = "(X'636166e9', 1), (X'636166e9', 2), (X'636166e8', 3), (X'cf80', 4), (NULL, 5)"
@@ -198,15 +201,21 @@ def test_decimals_and_times_are_grouped_and_asked_as_what_they_are(
     requested_aggregates = (
         "cast(item % 3 as decimal(20, 2)) paid",
         "make_time(1, cast(item % 3 as int), 2.5) at_time",
+        "DATE'1969-12-31' - cast(item % 3 as int) AS day",
     )
     spark.conf.set("spark.sql.timeType.enabled", "true")
     request.addfinalizer(lambda: spark.conf.unset("spark.sql.timeType.enabled"))
     frame = rows.selectExpr(*requested_aggregates).filter("paid is not null")
-    table = as_table(sketch(frame).groupBy("paid").agg(n=ask.count(), latest=ask.max("at_time")))
-    answers = {row["paid"]: row["latest"] for row in query(table).iter_rows(named=True)}
-    assert answers == {Decimal(f"{n}.00"): time(1, n, 2, 500_000) for n in range(3)}
+    requested = {"latest": ask.max("at_time"), "often": ask.top_k("at_time"), "days": ask.top_k("day")}
+    table = as_table(sketch(frame).groupBy("paid").agg(n=ask.count(), **requested))
+    for row in query(table).iter_rows(named=True):
+        at = time(1, int(row["paid"]), 2, 500_000)
+        assert row["paid"] == Decimal(f"{at.minute}.00") and row["latest"] == at
+        assert [(item["item"], item["lower"]) for item in row["often"]] == [(at, row["n"])]
+        assert [item["item"] for item in row["days"]] == [date(1969, 12, 31 - at.minute)]
 
 
+@pytest.mark.slow
 @either_way
 def test_decimals_are_ordered_as_decimals(spark: Any, more: dict[str, Aggregate]) -> None:
     digits = [-9, 10**30, 3, -(10**30) - 1, 12]
@@ -239,6 +248,7 @@ def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
         sketch(stream).groupBy(window("timestamp", "1 minute")).agg(n=ask.count())
 
 
+@pytest.mark.slow
 def test_quantiles_take_a_column_of_weights(spark: Any) -> None:
     rows = spark.createDataFrame([(10.0, 3), (20.0, None), (30.0, 0), (40.0, 1)], "ms double, seen int")
     requested = {

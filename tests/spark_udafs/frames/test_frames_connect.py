@@ -146,6 +146,7 @@ write True Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0) [2]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize(

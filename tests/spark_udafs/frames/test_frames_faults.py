@@ -155,6 +155,7 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["buckets", pytest.param("Catalyst", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "damage", ["flipped", *(pytest.param(name, marks=pytest.mark.soak) for name in list(DAMAGES)[1:])]
@@ -171,7 +172,7 @@ def test_damaged_state_is_named(spark: Any, undisturbed: Path, tmp_path: Path, w
     add(tmp_path / "rows", 3)
     given = sorted((tmp_path / way / "windows").iterdir())
     with pytest.raises(
-        DamagedState, match=rf"files in {tmp_path}/{way}/checkpoint/state are damaged or gone"
+        DamagedState, match=rf"files in {tmp_path}/{way}/checkpoint/state are damaged or missing"
     ):
         start(spark, tmp_path / "rows", tmp_path, way).awaitTermination(300)
     assert kept and sorted((tmp_path / way / "windows").iterdir()) == given

@@ -18,6 +18,8 @@ from streamgauge.operators.table.query import query
 from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.streaming.run import write
 
+from ..conftest import skip_if_one_batch
+
 pytestmark = pytest.mark.spark
 
 MINUTE = 60_000_000
@@ -87,6 +89,7 @@ def results(spark: Any, folder: Path, tmp_path_factory: pytest.TempPathFactory) 
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("windows", "way"),
     [
@@ -104,6 +107,7 @@ def test_late_and_early_rows_are_in_the_windows_of_spark_s_own(
     assert late > 100 and result == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("windows", "mode", "way"),
     [
@@ -124,9 +128,12 @@ def test_each_output_mode_gives_what_spark_s_own_does(
     assert results(windows, mode, way)[0] == results(windows, mode, None)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["Catalyst", pytest.param("buckets", marks=pytest.mark.soak)])
 def test_sessions_of_all_rows_together(spark: Any, tmp_path: Path, way: str) -> None:
     """Spark's own aggregation refuses these in streams."""
+    if way == "Catalyst":
+        skip_if_one_batch(spark)
     rows = spark.range(300).selectExpr("timestamp_seconds(id + 7 * (id div 10)) at", "id v")
     rows.coalesce(1).write.parquet(str(tmp_path / "rows"))
     streamed = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))

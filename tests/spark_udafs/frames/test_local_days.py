@@ -28,6 +28,7 @@ def rows(spark: Any) -> Any:
     return spark.createDataFrame(FRAME.to_pandas()).repartition(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregates", [COUNTS, MORE], ids=["catalyst", "buckets"])
 @pytest.mark.parametrize(
     ("window", "windowed"),

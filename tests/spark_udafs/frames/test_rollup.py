@@ -40,6 +40,7 @@ def minutes_of(stream: Stream, frame: pl.DataFrame) -> pa.Table:
     return sketcher.drain()
 
 
+@pytest.mark.slow
 def test_every_aggregate_is_rolled_up_as_by_merge(
     spark: Any, everything: Stream, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
 ) -> None:
@@ -71,6 +72,7 @@ def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
     assert result["n"].to_pylist() == [1800, 1800]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "to", "by"),
     [({}, "5 minutes", ["lang"]), ({"spread": ask.quantiles("at_us")}, "5 minutes", ["lang"])],
@@ -164,7 +166,7 @@ def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no tables were given"):
         rollup([])
     streamed = spark.readStream.schema(minutes.schema).parquet(str(tmp_path))
-    with pytest.raises(SketchError, match="name it, also where it stays as it is"):
+    with pytest.raises(SketchError, match="name it, even if it stays the same"):
         rollup(streamed, by=[])
 
 
@@ -190,5 +192,5 @@ def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark
         with_definitions(by_hand.selectExpr("window_start", "window_end", "1D users"), like=table)
     with pytest.raises(SketchError, match="the columns are users; they must be window_start, window_end"):
         with_definitions(by_hand.select("users"), like=table)
-    with pytest.raises(SketchError, match="doesn't say what windows it has"):
+    with pytest.raises(SketchError, match="doesn't record its kind of windows"):
         rollup(with_definitions(by_hand, like=table), every="10 minutes")

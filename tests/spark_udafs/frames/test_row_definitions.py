@@ -48,6 +48,7 @@ def test_the_text_of_a_definition_gives_the_schema_again(windows: Any) -> None:
         inputs = {one: given[one] for one in line.inputs if one in given}
         aggregates[f"the {name}"] = ask.aggregate(name, "a; (b", **inputs).typed(pa.int64())
     keys = {"lang": pa.string(), "lang2": pa.int32(), "day": pa.date32(), "at": pa.timestamp("us", "UTC")}
+    keys |= {"paid": pa.decimal128(38, 2), "clock": pa.time64("us"), "seen": pa.timestamp("us")}
     schema = table_schema(keys, {**aggregates, "rows": ask.count()}, windows)
     again = schema_of_text(definition_text(schema), schema.names[2:])
     assert again.equals(schema, check_metadata=True)
@@ -86,6 +87,7 @@ def test_windows_of_every_kind_are_read_back_from_their_words() -> None:
     assert [str(windows_of_text(text)) for text in texts] == texts
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["orc", "json", "csv"])
 def test_tables_come_back_from_files_without_metadata(

@@ -31,6 +31,7 @@ def consumed(stream: Stream, frame: pl.DataFrame) -> pa.Table:
     return sketcher.drain()
 
 
+@pytest.mark.slow
 def test_tables_of_both_engines_merge_through_parquet_on_either(
     spark: Any,
     everything: Stream,

@@ -36,6 +36,7 @@ def table_of(rows: Any, column: str = "id", **requested: Any) -> Any:
     return sketch(rows).groupBy("side", window("at", "1 minute")).agg(**made)
 
 
+@pytest.mark.slow
 def test_what_was_united_is_refused_with_both_definitions(rows: Any) -> None:
     united = {
         ("BIGINT", "DOUBLE"): table_of(rows).unionByName(table_of(rows, "price")),
@@ -55,6 +56,7 @@ def test_what_was_united_is_refused_with_both_definitions(rows: Any) -> None:
             as_table(rollup(both, every="1 hour"))
 
 
+@pytest.mark.slow
 def test_what_is_of_one_definition_is_united_renamed_and_filtered(rows: Any) -> None:
     one = table_of(rows, n=ask.count(), users=ask.distinct("user"))
     other = table_of(rows, users=ask.distinct("user"), n=ask.count())
@@ -68,6 +70,7 @@ def test_what_is_of_one_definition_is_united_renamed_and_filtered(rows: Any) -> 
     assert sum(query(again)["n"].to_list()) == 40
 
 
+@pytest.mark.slow
 def test_appended_files_and_tables_are_refused(rows: Any, spark: Any, tmp_path: Path) -> None:
     folder = str(tmp_path / "both")
     table_of(rows).write.parquet(folder)

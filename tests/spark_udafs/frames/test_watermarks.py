@@ -23,6 +23,7 @@ ROWS = """
 """300 rows in ten minutes, each twice."""
 
 
+@pytest.mark.slow
 def test_rows_are_deduplicated_before_sketches_and_these_rolled_up_behind(spark: Any, tmp_path: Path) -> None:
     folder = str(tmp_path / "rows")
     spark.sql(ROWS).coalesce(1).write.parquet(folder)
@@ -47,6 +48,41 @@ def test_rows_are_deduplicated_before_sketches_and_these_rolled_up_behind(spark:
     answers = [row for table in tables for row in table.answers().to_dicts()]
     assert [row["n"] for row in answers] == [150, 150]
     assert [round(row["users"]["estimate"]) for row in answers] == [150, 150]
+
+
+@pytest.mark.slow
+def test_streams_are_joined_before_sketches_in_two_scheduled_runs(spark: Any, tmp_path: Path) -> None:
+    """Hopping windows, whose sketches our own merge holds; the runs count as one that never stops."""
+    rows = spark.sql(ROWS).distinct()
+    folders = {name: str(tmp_path / name) for name in ("views", "clicks")}
+    tables: list[Any] = []
+
+    def stream(name: str) -> Any:
+        return spark.readStream.schema(rows.schema).parquet(folders[name]).withWatermark("at", "1 minute")
+
+    for low, high in ((0, 150), (150, 301)):
+        part = rows.where(f"user >= {low} AND user < {high}")
+        if high > 300:  # a pair by whose time all windows before it are over
+            part = part.unionAll(spark.sql("SELECT -1L, 0L, timestamp'2026-01-01 01:00:00 UTC'"))
+        part.coalesce(1).write.mode("append").parquet(folders["views"])
+        part.where("user % 2 = 0 OR user < 0").coalesce(1).write.mode("append").parquet(folders["clicks"])
+        clicks = stream("clicks").selectExpr("user AS who", "at AS clicked")
+        within = F.expr("user = who AND clicked >= at AND clicked <= at + INTERVAL 1 SECOND")
+        joined = stream("views").join(clicks, within)
+        over = F.window("at", "4 minutes", "2 minutes")
+        windows = sketch(joined).groupBy(over).agg(n=F.count("*"), spread=ask.quantiles("user"))
+        query = write(
+            windows, tmp_path / "checkpoint", lambda table, _: tables.append(table), available_now=True
+        )
+        assert query.awaitTermination(600)
+    closed = sorted(
+        (row["window_start"], row["n"], row["spread"]["n"])
+        for table in tables
+        for row in table.answers().to_dicts()
+    )
+    # A pair every four seconds of ten minutes, from the first second on.
+    assert [row[1:] for row in closed] == [(30, 30), (60, 60), (60, 60), (60, 60), (60, 60), (30, 30)]
+    assert len({row[0] for row in closed}) == len(closed)
 
 
 def test_the_mark_of_a_stored_schema_is_no_watermark(spark: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from streamgauge.operators.families import FAMILIES
 from streamgauge.spark_udafs.functions.catalogue import VERBS, catalogue
@@ -34,6 +35,7 @@ def sketched(name: str, rows: slice = slice(None)) -> bytes:
     return function.run()(*(COLUMNS[column][rows] for column in function.columns))
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_every_family_is_sketched_merged_and_answered(name: str) -> None:
     kind = "_long" if FAMILIES[name].aggregate.kinds and name != "tuple" else ""
@@ -92,3 +94,10 @@ def test_every_option_is_described() -> None:
     options = [line for line in described if " - optional; " in line]
     assert len(options) > 50
     assert not [line for line in options if "optional; as of" in line]
+
+
+def test_without_the_extra_for_stored_sketches_all_others_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set(catalogue())
+    monkeypatch.setattr("streamgauge.operators.families.find_spec", lambda name: None)
+    absent = {name for name in names if re.search("cpc|classic_quantiles|var_opt", name)}
+    assert absent and set(catalogue()) == names - absent

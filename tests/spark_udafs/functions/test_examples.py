@@ -22,6 +22,7 @@ def of_each_verb() -> list[SqlFunction]:
     return [one for one in functions if one.line.name == first[one.verb]]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_every_example_runs(spark: Any, every: bool) -> None:

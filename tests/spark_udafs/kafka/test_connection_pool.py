@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamgauge.spark_udafs.kafka.connection_pool import ConnectionPool
 
 
+@pytest.mark.slow
 def test_the_longest_unused_go_first_and_idle_ones_go() -> None:
     now, closed = 0.0, []
     kept: ConnectionPool[str] = ConnectionPool(3, closed.append, lambda: now)

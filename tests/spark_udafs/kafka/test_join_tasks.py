@@ -40,6 +40,7 @@ def windows_of(batches: list[pa.RecordBatch]) -> dict[int, tuple[int, int, int]]
     return windows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_pairs_are_exact_wherever_ranges_are_cut_and_whoever_reads_them(
     kafka: Any, topic: Callable[..., str], send: Callable[..., None], how: Between
@@ -73,6 +74,7 @@ def test_pairs_are_exact_wherever_ranges_are_cut_and_whoever_reads_them(
     assert windows_of(whole) == windows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
 def test_both_partitions_are_read_again_where_the_report_of_one_is_lost(
     kafka: Any,

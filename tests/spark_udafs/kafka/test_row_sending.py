@@ -50,6 +50,7 @@ def fill(send: Callable[..., None], topic: str, partitions: int, n: int) -> dict
     return wanted
 
 
+@pytest.mark.slow
 def test_each_row_is_sent_once_whatever_spark_runs_again(
     kafka: Any, topic: Callable[..., str], send: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

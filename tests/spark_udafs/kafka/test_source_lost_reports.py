@@ -17,6 +17,7 @@ from .planned import Query, account, rows
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("close_at_end", ["true", "false"])
 def test_the_account_is_the_same_though_reports_are_lost(
     close_at_end: str,

@@ -42,6 +42,7 @@ def run(kafka: Any, topic: str, log: list[dict[str, Any]] | None, **options: str
     return query
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "late"), [({}, 0), ({"closeAtEnd": "true"}, 30)])
 def test_two_runs_of_ordered_rows(
     kafka: Any, options: dict[str, str], late: int, caplog: pytest.LogCaptureFixture

@@ -61,6 +61,7 @@ def test_the_search_finds_what_is_packed() -> None:
     assert not shown(repr(stream))
 
 
+@pytest.mark.slow
 def test_no_password_in_anything_that_spark_shows_or_keeps(
     spark: Any, kafka: Any, topic: Callable[..., str], send: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_windows_stay_open_at_the_end_if_asked(
     assert account(batches)["counted"] == 405
 
 
+@pytest.mark.slow
 def test_an_idle_stream_closes_its_windows_and_then_rests(
     sketches: Callable[..., Query],
     topic: Callable[..., str],

@@ -28,6 +28,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
         yield broker
 
 
+@pytest.mark.slow
 def test_a_truncated_log_is_found_when_a_batch_is_planned(broker: EmbeddedKafka) -> None:
     broker.create_topic("posts")
     stream: Any = (

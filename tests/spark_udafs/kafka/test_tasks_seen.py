@@ -35,6 +35,7 @@ def stream_of(kafka: Any, topic: str, last: int | None = LAST) -> Stream:
     return orders(source, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [LAST, None])
 def test_each_id_counts_once_wherever_ranges_are_cut_and_whoever_reads_them(
     kafka: Any, topic: Callable[..., str], send: Callable[..., None], last: int | None

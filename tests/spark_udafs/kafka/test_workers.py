@@ -32,7 +32,7 @@ def test_times_in_another_unit_are_warned_of_once(caplog: pytest.LogCaptureFixtu
     options = KafkaOptions.parse({"kafka.bootstrap.servers": "box:9092"}, stream)
     for _ in range(2):
         messages = Messages.of([b'{"ts": 1700000000}'] * 30, topic="units", timestamps=[1] * 30)
-        for part, decoded in stream.kafka_source.decoded(messages):
+        for part, decoded in stream.reading.kafka_source.decoded(messages):
             remarks_on(options, "units").observe(part, decoded)
         remarks_on(options, "units").report_due(1)
     (output,) = caplog.messages

@@ -137,7 +137,7 @@ def test_state_of_a_newer_form_is_refused_and_kept() -> None:
     merging.init(handle)
     handle.held = (kept,)
     with pytest.raises(
-        WrittenByNewer, match=r"the state of a streaming query was written by a newer .*form 2"
+        WrittenByNewer, match=r"the state of a streaming query was written by a newer .*format version 2"
     ):
         merging.handleInputRows((0, 0, MINUTE), iter([Row(__table=to_ipc(table(7, stream())))]), None)
     with pytest.raises(WrittenByNewer):

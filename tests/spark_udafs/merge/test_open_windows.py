@@ -86,11 +86,12 @@ def worked(kind: str, batches: int) -> list[tuple[list[tuple[int, bytes]], int]]
 
 def plan_of(kind: str) -> OpenWindowsPartials:
     stream = stream_of(kind, "rows", buckets=True).complete()
-    partials = partials_of(schema_of(stream), stream.arrow_types(), window=stream.window)
+    partials = partials_of(schema_of(stream), stream.reading.arrow_types(), window=stream.window)
     assert isinstance(partials, OpenWindowsPartials)
     return partials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_close_with_the_watermark_and_nothing_stays(kind: str) -> None:
     merging = plan_of(kind)._merging

@@ -35,13 +35,14 @@ def sketched(stream: Stream, frame: pl.DataFrame, salt: int) -> pa.Table:
 
 def merged_by_spark(spark: Any, stream: Stream, tables: list[pa.Table]) -> pa.Table:
     """The same tables, merged as the source's partial rows are."""
-    plan = partials_of(schema_of(stream), stream.arrow_types(), window=stream.window)
+    plan = partials_of(schema_of(stream), stream.reading.arrow_types(), window=stream.window)
     batches = [batch for table in tables for batch in plan.batches(table)]
     batches.append(plan.announcement(Account(), 0))
     partials = spark.createDataFrame(pa.Table.from_batches(batches))
     return as_table(merge_announced(partials, plan))
 
 
+@pytest.mark.slow
 def test_every_aggregate_is_merged_as_by_ourselves(
     spark: Any, everything: Stream, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
 ) -> None:
@@ -49,6 +50,7 @@ def test_every_aggregate_is_merged_as_by_ourselves(
     same_tables(merged_by_spark(spark, everything, tables), merge(tables))
 
 
+@pytest.mark.slow
 def test_panes_are_spread_over_their_windows_as_by_ourselves(
     spark: Any,
     everything: Stream,
@@ -68,6 +70,7 @@ def test_panes_are_spread_over_their_windows_as_by_ourselves(
     same_tables(merged_by_spark(spark, stream, tables), expected, draws=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"spread": ask.quantiles("at")}], ids=["Catalyst", "buckets"])
 def test_windows_at_the_end_of_the_last_year(spark: Any, more: dict[str, ask.Aggregate]) -> None:
     rows = Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at", time_unit="us"))
@@ -86,6 +89,7 @@ def test_no_aggregate_is_left_out(requested_aggregates: dict[str, ask.Aggregate]
     assert {aggregate.name for aggregate in requested_aggregates.values()} == wanted
 
 
+@pytest.mark.slow
 def test_a_single_partial_comes_out_as_it_went_in(
     spark: Any, everything: Stream, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
 ) -> None:
@@ -126,6 +130,7 @@ def test_keys_and_columns_may_have_any_names(spark: Any, same_tables: Callable[.
     same_tables(merged_by_spark(spark, stream, tables), merge(tables))
 
 
+@pytest.mark.slow
 def test_a_table_of_sketches_goes_to_spark_and_back(
     spark: Any, everything: Stream, frame_of: Callable[..., pl.DataFrame]
 ) -> None:
@@ -140,4 +145,4 @@ def test_types_that_spark_lacks_are_named() -> None:
     rows = Stream.from_schema({"at": pl.Datetime("us"), "id": pl.UInt64}, time="at").group_by("id")
     stream = rows.tumbling("1m").agg(n=ask.count())
     with pytest.raises(TypeError, match=r"'id' has the type uint64, which Spark doesn't have; cast it"):
-        partials_of(schema_of(stream), stream.arrow_types())
+        partials_of(schema_of(stream), stream.reading.arrow_types())

@@ -42,6 +42,7 @@ def rows(source: ArrivingReader, start: Any, end: Any) -> list[int]:
     return collected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_restarts_at_any_moment_count_each_row_once(tmp_path: Path, seed: int) -> None:
     random, arrived = Random(seed), 0

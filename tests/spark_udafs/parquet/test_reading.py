@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
 from streamgauge.spark_udafs.gc_freeze import freeze_imports
 from streamgauge.spark_udafs.parquet.reading import PlannedRead
@@ -45,6 +46,7 @@ def test_each_row_is_read_once_in_the_types_asked_for(tmp_path: Path) -> None:
     assert rows["n"].to_pylist() == list(range(18, 30))
 
 
+@pytest.mark.slow
 def test_what_a_worker_has_loaded_is_collected_no_more(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 2], "text": ["a", "b"]})
     pq.write_table(table, tmp_path / "rows.parquet")

@@ -39,6 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, frame_of: Callable[..., pl.
     return str(made)
 
 
+@pytest.mark.slow
 def test_every_aggregate_is_what_it_is_of_a_dataframe(
     spark: Any, folder: str, requested_aggregates: dict[str, Aggregate], same_tables: Callable[..., None]
 ) -> None:
@@ -101,6 +102,7 @@ def test_what_can_t_be_is_named(spark: Any, folder: str, tmp_path: Path) -> None
         as_table(sketch_parquet(folder, rows=failing).agg(n=count(), numbers=distinct("number")))
 
 
+@pytest.mark.slow
 def test_files_that_arrive_are_each_sketched_once(
     spark: Any, tmp_path: Path, frame_of: Callable[..., pl.DataFrame]
 ) -> None:

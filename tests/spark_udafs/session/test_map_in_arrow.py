@@ -49,6 +49,7 @@ def _whole(frame: DataFrame) -> bool:
     return "ExistingRDD" in _same(frame)._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.slow
 def test_rows_of_each_kind_come_as_they_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_in_arrow, "_ROWS", 128)
     monkeypatch.setattr(map_in_arrow, "_ROWS_OF_TEXT", 37)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import pickle
+import runpy
 import socket
 import struct
 import subprocess
@@ -33,17 +36,19 @@ HOME = "pyspark.find_spark_home"
 """A module of PySpark that says something and ends."""
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a server's socket."""
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # which changes while a test runs
-    name = str(tmp_path / "server")
-    made = WorkerServer(
-        "streamgauge.spark_udafs.session.preload_server",
-        arguments=[name],
-        variables=preload_server._as_spark_sets(os.environ),
-    )
-    made.prepare([])
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a server's socket; it serves whatever comes, and no test ends it."""
+    name = str(tmp_path_factory.mktemp("preload") / "server")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_CURRENT_TEST", raising=False)  # which changes while a test runs
+        made = WorkerServer(
+            "streamgauge.spark_udafs.session.preload_server",
+            idle_seconds=600,  # a busy machine may take minutes for the tests between
+            arguments=[name],
+            variables=preload_server._as_spark_sets(os.environ),
+        )
+        made.prepare([])
     until(lambda: Path(name).exists())
     yield name
     made.end()
@@ -78,6 +83,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_process_is_forked_that_is_as_python_would_be(server: str, path: str) -> None:
     done = run(server, "-m", MODULE, "3", PYTHONPATH=path, SPARK_OF_A_TEST="here")
     said, how = done.stdout.splitlines()
@@ -111,6 +117,7 @@ def test_without_a_server_python_itself_runs(name: str, tmp_path: Path) -> None:
     assert run(str(tmp_path / name), "-c", "print(3)").stdout == "3\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"short", b"nothing of use", struct.pack("=q", 2) + b"[]"])
 def test_who_sends_nothing_of_use_leaves_the_server_to_others(server: str, path: str, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as client:
@@ -123,6 +130,7 @@ def test_who_sends_nothing_of_use_leaves_the_server_to_others(server: str, path:
     assert done.stdout.splitlines()[1] == "streamgauge.spark_udafs.session.preload_server True", done.stderr
 
 
+@pytest.mark.slow
 def test_it_loads_what_streams_need_and_nothing_that_a_fork_breaks() -> None:
     rows = Stream.from_schema({"user": pl.String, "at": pl.String}, time="at")
     kinds = SketchingKinds.of(rows.tumbling("1m").agg(users=distinct("user")))
@@ -155,8 +163,19 @@ def forked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"module": [sys.orig_argv[2]]})
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_workers_of_a_local_session_are_forked_from_it(spark: Any) -> None:
     assert spark.sparkContext.pythonExec == quick_python()
     rows = spark.range(1).mapInArrow(forked, "module string").collect()
     assert rows[0]["module"] == "streamgauge.spark_udafs.session.preload_server"
+
+
+def test_the_driver_of_queries_with_state_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "pyspark.sql.streaming.transform_with_state_driver_worker"
+    version = "{}.{}".format(*sys.version_info).encode()
+    for names, prints in (({}, True), (preload_server.globals_of(name), False)):
+        driver = runpy.run_module(name, names, run_name="driver")
+        with contextlib.suppress(BaseException):  # its input ends after the version
+            driver["main"](io.BytesIO(struct.pack("!i", len(version)) + version), io.BytesIO())
+        assert ("Starting" in "".join(capsys.readouterr())) is prints

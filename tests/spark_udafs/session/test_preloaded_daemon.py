@@ -20,6 +20,7 @@ def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array(names, pa.string())], ["name"])
 
 
+@pytest.mark.slow
 def test_a_worker_begins_with_our_modules_and_none_that_a_fork_breaks(spark: Any) -> None:
     wanted = ["streamgauge.spark_udafs.kafka.source", "streamgauge.spark_udafs.merge.buckets", "numba"]
     code = f"""
@@ -35,6 +36,7 @@ preloaded_daemon.main("pyspark.worker")
     assert sorted(row.name for row in frame.mapInArrow(loaded, "name string").collect()) == sorted(wanted)
 
 
+@pytest.mark.slow
 def test_workers_do_not_draw_alike() -> None:
     code = """
 import os

@@ -52,7 +52,7 @@ def test_it_ends_in_order_and_in_one_line(
     finally:
         signal.signal(reported, before)
     assert query.stopped_in_batch is False
-    assert capfd.readouterr() == ("", "streamgauge: the query has ended; it goes on from its checkpoint\n")
+    assert capfd.readouterr() == ("", "streamgauge: the query has ended; it resumes from its checkpoint\n")
 
 
 def test_what_is_ignored_is_ignored() -> None:
@@ -106,7 +106,7 @@ def test_damaged_state_is_distinguished_from_other_errors(reported: str) -> None
         def awaitTermination(self, timeout: float) -> bool:
             raise StreamingQueryException(reported)
 
-    with pytest.raises(DamagedState, match="files in here/state are damaged or gone") as raised:
+    with pytest.raises(DamagedState, match="files in here/state are damaged or missing") as raised:
         Running(Failed(None), "here").awaitTermination()
     assert reported in str(raised.value.__cause__)
     reported = "[STREAM_FAILED] the driver is gone"

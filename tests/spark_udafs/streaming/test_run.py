@@ -119,6 +119,7 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
     assert sum(both["rows"].to_pylist()) == 2 * summary.account.counted
 
 
+@pytest.mark.slow
 def test_a_bounded_read_merges_in_one_go(
     spark: Any,
     filled: str,
@@ -190,6 +191,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     same_tables(windows_of(tmp_path / "windows"), merge(summary.table), draws=False)
 
 
+@pytest.mark.slow
 @mostly("Catalyst")
 def test_an_idle_stream_closes_its_windows_by_the_clock(
     spark: Any,
@@ -232,6 +234,7 @@ def test_a_topic_that_does_not_exist_fails_the_query_with_its_name(
         query.awaitTermination(60)
 
 
+@pytest.mark.slow
 def test_an_empty_topic_gives_no_windows_and_what_comes_later_is_read(
     spark: Any,
     topic: Callable[..., str],

@@ -28,6 +28,7 @@ from ..queries import read_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
+@pytest.mark.slow
 def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
     kafka: Any, topic: Callable[..., str], everything_from: Callable[[str], Stream]
 ) -> None:

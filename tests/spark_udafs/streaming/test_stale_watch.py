@@ -23,6 +23,7 @@ from ..kafka.planned import letters_of
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_silence_is_reported_once_over_a_restart_and_so_is_its_end(
     kafka: Any,
     topic: Callable[..., str],

@@ -55,6 +55,7 @@ def table(spark: Any, tmp_path: Any) -> Iterator[str]:
     spark.sql("DROP DATABASE sinks CASCADE")
 
 
+@pytest.mark.slow
 def test_a_batch_is_there_once_also_after_it_was_written_in_part(spark: Any, table: str) -> None:
     result, sink = windows(), SketchesToTable(table)
     for query_, number, again in (("one", 0, True), ("one", 1, False), ("other", 1, True)):
@@ -89,6 +90,7 @@ def test_tables_of_something_else_are_refused(spark: Any, table: str) -> None:
     assert spark.table(table).count() == 9
 
 
+@pytest.mark.slow
 def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, table: str) -> None:
     spark.sql(f"CREATE TABLE {table} ({MADE}, user bigint) USING parquet PARTITIONED BY (site)")
     result = windows("user")
@@ -153,6 +155,7 @@ def test_only_the_files_of_a_batchs_time_are_looked_at_for_its_rows(
     assert "GreaterThanOrEqual(window_start,2026-01-01 00:00:00" in pushed and "LessThanOrEqual" in pushed
 
 
+@pytest.mark.slow
 def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp_path: Any) -> None:
     rows = spark.range(200).selectExpr("id", "id % 3 AS side", "timestamp_seconds(id) AS at")
     rows.write.parquet(str(tmp_path / "rows"))

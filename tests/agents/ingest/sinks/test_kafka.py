@@ -63,6 +63,7 @@ def test_functions_in_settings_are_refused() -> None:
         KafkaTopic(topic="posts", config={"error_cb": print})
 
 
+@pytest.mark.slow
 def test_brokers_that_move_are_found_by_their_names(tmp_path: Path) -> None:
     broker = EmbeddedKafka(data=tmp_path / "data").start()
     proxy = FaultyProxy(broker.port)
@@ -224,6 +225,7 @@ def test_a_commit_of_unknown_outcome_counts_once(kafka: Any, tmp_path: Path, los
     assert values(kafka, topic) == [b"one", b"two", b"three"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_is_waited_for(kafka: Any, tmp_path: Path) -> None:
     topic = fresh()
     sink = opened(kafka, topic, tmp_path, proxied=True, config={"transaction.timeout.ms": 3_000})

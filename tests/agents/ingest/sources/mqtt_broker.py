@@ -34,19 +34,22 @@ class Session:
     waiting: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     connection: socket.socket | None = None
     version: int = 4
+    granted: list[int] = field(default_factory=list)
     next_id: int = 1
 
 
 class MqttBroker:
     """Listens on `port`; `publish` is what another client would send, `refuse` with whom it talks.
 
-    `published` is what clients have sent at QoS 1, which is acknowledged unless the broker is `mute`.
+    `published` is what clients have sent at QoS 1, which is acknowledged unless the broker is `mute`. Who
+    subscribes gets what is `retained`, unless it asks for that with new subscriptions alone.
     """
 
     def __init__(self) -> None:
         self.published: list[tuple[str, bytes]] = []
         self.mute = False
         self.sessions: dict[str, Session] = {}
+        self.retained: dict[str, bytes] = {}
         self.refuse = False
         self._lock = threading.RLock()
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -151,15 +154,31 @@ class MqttBroker:
 
     def _subscribe(self, session: Session, body: bytes) -> None:
         at = 2 + (1 + body[2] if session.version == 5 else 0)
-        topics = []
+        topics, before = [], session.topics
+        session.granted, retained = [], []
         while at < len(body):
             size = struct.unpack_from(">H", body, at)[0]
             topics.append(body[at + 2 : at + 2 + size].decode())
+            options = body[at + 2 + size]
+            session.granted.append(options & 3)
+            if not (options >> 4 & 3 == 1 and topics[-1] in before):
+                retained.append(topics[-1])
             at += 3 + size
         session.topics = topics
         answer = body[:2] + (b"\0" if session.version == 5 else b"") + bytes([1] * len(topics))
         assert session.connection is not None
         session.connection.sendall(bytes([SUBACK << 4]) + _length(len(answer)) + answer)
+        for topic, payload in self.retained.items():
+            if any(fnmatchcase(topic, one.replace("#", "*").replace("+", "*")) for one in retained):
+                self._send(session, topic, payload, 0, again=False)
+
+    def take_over(self) -> None:
+        """Say to all clients, by MQTT 5, that another one of their name has come."""
+        with self._lock:
+            for session in self.sessions.values():
+                if session.connection is not None:
+                    session.connection.sendall(bytes([DISCONNECT << 4, 2, 0x8E, 0]))
+        self.drop()
 
 
 def _packets(connection: socket.socket) -> Iterator[tuple[int, bytes]]:

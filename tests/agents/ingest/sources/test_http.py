@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
-from streamgauge.agents.ingest.sources.http import Http, HttpSource
+from streamgauge.agents.ingest.sources.http import Http, HttpSource, messages_of
+
+from ....cases import each
 
 
 @pytest.fixture
@@ -83,6 +85,8 @@ def packed(encoding: str) -> dict[str, Any]:
             {},
             [b'{"a": 1}', b'{"a": 2}'],
         ),
+        (b"\xef\xbb\xbf[1, 2]", JSON, {}, [b"1", b"2"]),
+        (b'{"n": ' + b"1" * 5_000 + b"}", JSON, {}, [b'{"n": ' + b"1" * 5_000 + b"}"]),
         (b'[{"headers": {"h": "1"}, "body": "\xc3\xa9"}]', JSON, {"format": "flume"}, ["é".encode()]),
     ],
 )
@@ -171,6 +175,12 @@ def test_other_machines_need_a_token() -> None:
         Http(host="0.0.0.0")
 
 
+@each("body", [b"1e400", b"null", b'{"a": 1}', b"7"])
+def test_an_event_of_flumes_is_a_text(body: bytes) -> None:
+    with pytest.raises(ValueError, match="an array of events with texts"):
+        messages_of(b'[{"body": ' + body + b"}]", "flume")
+
+
 @pytest.mark.parametrize(
     ("content", "headers", "status", "reported"),
     [
@@ -185,6 +195,9 @@ def test_other_machines_need_a_token() -> None:
         (b"one", {"Host": "example.org"}, 421, "got example.org"),
         (b"one", {"Origin": "https://example.org"}, 421, "example.org"),
         (b"[1, NaN]", JSON["headers"], 400, "must be JSON"),
+        (b"NaN", JSON["headers"], 400, "must be JSON"),
+        ("[1, 2]".encode("utf-16"), JSON["headers"], 400, "must be JSON"),
+        (zlib.compress(b"one") + b"two", {"Content-Encoding": "deflate"}, 400, "3 bytes follow its end"),
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_the_reason(

@@ -95,6 +95,69 @@ def test_a_broken_connection_is_made_again(broker: MqttBroker, tmp_path: Path) -
     source.close()
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_retained_messages_come_once(broker: MqttBroker, tmp_path: Path, version: int) -> None:
+    broker.retained["sensors/old"] = b"retained"
+    source = opened(broker, tmp_path, version=version)
+    assert values(read(source, 1)) == [b"retained"]
+    broker.drop()
+    broker.publish("sensors/a", b"one")
+    assert values(read(source, 1)) == [b"one"] and source.inbox.empty
+    source.close()
+
+
+def test_qos_2_is_received_by_qos_1(broker: MqttBroker, tmp_path: Path) -> None:
+    source = opened(broker, tmp_path, qos=2)
+    assert [session.granted for session in broker.sessions.values()] == [[1]]
+    source.close()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_an_acknowledgement_is_not_sent_to_another_session(
+    broker: MqttBroker, tmp_path: Path, version: int
+) -> None:
+    source = opened(broker, tmp_path, version=version)
+    broker.publish("sensors/a", b"one")
+    [first] = read(source, 1)
+    broker.sessions.clear()  # as one that is started again, and keeps no sessions
+    broker.drop()
+    connection = source._client.socket()
+    if connection is not None:
+        connection.shutdown(2)
+    until(lambda: any(session.granted for session in broker.sessions.values()))
+    broker.publish("sensors/a", b"two")
+    [second] = read(source, 1)
+    first.acknowledged()
+    time.sleep(0.2)
+    assert broker.unacknowledged() == 1
+    second.acknowledged()
+    until(lambda: broker.unacknowledged() == 0)
+    source.close()
+
+
+@pytest.mark.slow
+def test_a_broker_that_refuses_later_is_reported_and_asked_again(
+    broker: MqttBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = opened(broker, tmp_path)
+    broker.refuse = True
+    broker.drop()
+    until(lambda: "refuses: Not authorized" in caplog.text)
+    broker.refuse = False
+    broker.publish("sensors/a", b"one")
+    assert values(read(source, 1)) == [b"one"]
+    source.close()
+
+
+def test_an_agent_whose_name_another_takes_ends(broker: MqttBroker, tmp_path: Path) -> None:
+    source = opened(broker, tmp_path)
+    broker.take_over()
+    with pytest.raises(IngestError, match="another client named 'streamgauge-agent-sensors' has taken over"):
+        for _ in range(600):
+            source.read(0.1)
+    source.close()
+
+
 def test_full_qos_0_is_dropped_and_counted(broker: MqttBroker, tmp_path: Path) -> None:
     source = opened(broker, tmp_path, capacity=1, qos=0)
     for number in range(20):

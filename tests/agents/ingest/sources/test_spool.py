@@ -85,6 +85,28 @@ def test_files_may_be_deleted_and_left_out(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.tmp"]
 
 
+@pytest.mark.parametrize("suffix", [".COMPLETED", ""])
+def test_a_file_put_in_place_of_one_that_is_not_yet_delivered_is_read(tmp_path: Path, suffix: str) -> None:
+    put(tmp_path, "a", b"1\n", 5)
+    spool = Spooling(tmp_path, suffix=suffix)
+    batches = [spool.source.read(0), spool.source.read(0)]
+    put(tmp_path, "a.new", b"2\n", 0)
+    (tmp_path / "a.new").replace(tmp_path / "a")
+    for batch in batches:
+        batch.acknowledged()
+    assert batches[0].values() + spool.read() == [b"1", b"2"]
+
+
+def test_names_that_come_again_destroy_no_file(tmp_path: Path) -> None:
+    spool = Spooling(tmp_path)
+    for number in range(3):
+        put(tmp_path, "a", b"%d\n" % number, 0)
+        assert spool.read() == [b"%d" % number]
+    names = ["a.1.COMPLETED", "a.2.COMPLETED", "a.COMPLETED"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert [(tmp_path / name).read_bytes() for name in names] == [b"1\n", b"2\n", b"0\n"]
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match="there is no folder"):
         Spooling(tmp_path / "missing")

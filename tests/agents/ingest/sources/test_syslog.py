@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from streamgauge.agents.ingest.batch import Batch, IngestError
 from streamgauge.agents.ingest.component import STOPPED
 from streamgauge.agents.ingest.pump import Pump
-from streamgauge.agents.ingest.sources.syslog import SyslogServer, SyslogSource, split_frames
+from streamgauge.agents.ingest.sources import syslog as syslog_source
+from streamgauge.agents.ingest.sources.syslog import Framing, SyslogServer, SyslogSource
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.syslog import syslog
 from streamgauge.operators.kafka.retry import Stopped
@@ -113,9 +115,54 @@ def test_a_message_that_is_too_long(opened: Any) -> None:
 @each("cut", range(40))
 def test_frames_wherever_they_are_cut(cut: int) -> None:
     stream = b"6 <1>abc<2>line\n13 <3>a\nb\nc d e\n<4>x\n"
-    first, rest = split_frames(stream[:cut], 100)
-    second, rest = split_frames(rest + stream[cut:], 100)
-    assert (first + second, rest) == ([b"<1>abc", b"<2>line", b"<3>a\nb\nc d e\n"[:13], b"<4>x"], b"")
+    framing = Framing(100)
+    first, second = framing.take(stream[:cut]), framing.take(stream[cut:])
+    assert first[0] + second[0] == [b"<1>abc", b"<2>line", b"<3>a\nb\nc d e\n"[:13], b"<4>x"]
+    assert (first[1] + second[1], framing.rest) == ([], b"")
+
+
+LONG = b"<9>" + b"x" * 20 + b"<13>y"
+
+
+@each(
+    ("stream", "good", "dead"),
+    [
+        (b"28 " + LONG + b"5 <1>ab<2>c\n", [b"<1>ab", b"<2>c"], [(LONG[:10], "28 bytes, and at most 10")]),
+        (LONG + b"\n<2>c\n", [b"<2>c"], [(LONG[:10], "more than 10 bytes")]),
+        (LONG, [], [(LONG[:10], "more than 10 bytes")]),
+        (b"9 <1>abc", [], [(b"<1>abc", "6 of 9 bytes came")]),
+        (b"28 <1>abc", [], [(b"<1>abc", "6 of 28 bytes came")]),
+        (b"40 4 x\n<2>c\n", [b"40 4 x", b"<2>c"], []),
+        (b"<2>6789_10\n<3>", [b"<2>6789_10", b"<3>"], []),
+    ],
+)
+def test_what_is_too_long_or_incomplete_is_a_dead_letter(stream: bytes, good: Any, dead: Any) -> None:
+    for cut in range(len(stream) + 1):
+        framing = Framing(10)
+        parts = [framing.take(stream[:cut]), framing.take(stream[cut:]), framing.take(b"", ended=True)]
+        assert [value for values, _ in parts for value in values] == good, cut
+        letters = [line for _, lines in parts for line in lines]
+        assert [line.value for line in letters] == [value for value, _ in dead], cut
+        assert all(line.reason.startswith(reason) for line, (_, reason) in zip(letters, dead)), cut
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts them")
+def test_datagrams_that_the_system_has_no_room_for_are_counted(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syslog_source, "_RECEIVE_BUFFER", 4_096)
+    source = opened(protocol="udp")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, source.inbox._changed:
+        # Nothing is received while the inbox is locked.
+        for number in range(500):
+            sender.sendto(b"<13>%d" % number, ("127.0.0.1", source.port))
+    source.drain()
+    batches: list[Batch] = []
+    while not source.ended:
+        if (batch := source.read(0.1)) is not None:
+            batches.append(batch)
+    assert sum(batch.read for batch in batches) == 500 > len(values(batches)) > 0
+    assert {name for batch in batches for name in batch.dropped} == {"system's buffer full"}
 
 
 def test_a_port_that_is_taken_is_named(opened: Any) -> None:

@@ -136,6 +136,7 @@ def test_a_line_that_is_too_long_and_has_no_end_yet(log: Path) -> None:
     assert tail.read() == [b"after"] and len(tail.dead) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("size", [999, 1_000, 1_001, 2_000, 2_001, 9_000_000])
 def test_a_line_that_is_too_long_in_pieces(log: Path, size: int, end: bytes) -> None:
@@ -146,6 +147,7 @@ def test_a_line_that_is_too_long_in_pieces(log: Path, size: int, end: bytes) -> 
     assert tail.read() == [b"before", *pieces, b"", b"after"] and tail.dead == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2_000, 2_001, 2_002, 20_000_000])
 def test_pieces_of_a_line_that_grows_across_restarts(log: Path, size: int) -> None:
     tail = Tailing(log.parent, max_line=1_000, long_lines="pieces")
@@ -202,6 +204,7 @@ def test_the_writer_goes_on_in_the_renamed_file(log: Path) -> None:
     assert sorted(tail.lines) == [b"one", b"three", b"two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["a.log", "a.log*"])
 @pytest.mark.parametrize("restart", [False, True])
 def test_rotation_by_copy_and_truncate(log: Path, restart: bool, pattern: str) -> None:
@@ -230,6 +233,7 @@ def test_a_copy_that_is_there_before_the_truncation(log: Path) -> None:
     assert tail.lines == numbered(range(7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [100.0, 1.0])
 def test_a_rotated_file_that_is_the_beginning_of_the_present_one(log: Path, seconds: float) -> None:
     older = log.with_name("a.log.1")
@@ -275,6 +279,7 @@ def test_truncated_and_grown_beyond_where_it_was_read(log: Path) -> None:
     assert tail.read() == [b"much longer than before", b"and more"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [5, 10_000, 9_000_000])
 @pytest.mark.parametrize("seen", [False, True])
 def test_a_writer_that_does_not_append_leaves_nuls(
@@ -557,3 +562,18 @@ def test_wrong_settings_are_refused(settings: dict[str, object], text: str) -> N
 
     with pytest.raises(ValueError, match=text):
         FileTail(**settings)
+
+
+@pytest.mark.parametrize("newest", ["lowest", "highest"])
+def test_numbers_decide_the_order_whatever_changed_the_times(log: Path, newest: str) -> None:
+    for number in range(1, 8):
+        oldest_first = 7 - number if newest == "lowest" else number - 1
+        rotated = log.with_name(f"a.log.{number}")
+        write(rotated, *numbered(range(2 * oldest_first, 2 * oldest_first + 2)))
+        # A third one was touched, or copied, later than all others.
+        aged(rotated, 90 if number == 3 else 1_000 - 10 * oldest_first)
+    write(log, *numbered(range(14, 16)))
+    tail = Tailing(log.parent, "a.log*")
+    assert tail.read() == numbered(range(16))
+    tail.restart()
+    assert tail.read() == []

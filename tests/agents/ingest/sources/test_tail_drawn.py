@@ -211,6 +211,7 @@ def hold(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     assert reader.numbers == list(range(program.written))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10, 30))
 def test_lines_equal_messages(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(seed, tmp_path, monkeypatch)

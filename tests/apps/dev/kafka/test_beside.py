@@ -13,6 +13,7 @@ from streamgauge.apps.dev.kafka.broker import BrokerError, EmbeddedKafka
 from ....waiting import until
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.apart
 def test_it_serves_and_makes_its_own_topics_before_anybody_needs_them() -> None:

@@ -48,6 +48,7 @@ def read_all(address: str, topic: str, count: int) -> list[bytes]:
     return values
 
 
+@pytest.mark.slow
 def test_data_and_port_are_kept_across_a_restart(tmp_path: Path) -> None:
     with EmbeddedKafka(data=tmp_path / "data") as broker:
         address = broker.bootstrap_servers
@@ -83,6 +84,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         assert not broker.running
 
 
+@pytest.mark.slow
 def test_a_free_port_taken_at_the_last_moment_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -139,6 +141,7 @@ def program() -> Iterator[subprocess.Popen[str]]:
     child.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_it_ends_with_the_program_that_started_it(
     program: subprocess.Popen[str], end: signal.Signals

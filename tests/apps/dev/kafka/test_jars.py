@@ -161,7 +161,7 @@ def test_the_environments_proxies_become_javas(environ: dict[str, str], options:
 
 def test_without_ivy_the_package_to_install_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(JarsError, match=r"pip install 'streamgauge\[apps\]'"):
+    with pytest.raises(JarsError, match="with its extra 'apps'"):
         jars._ivy_jar()
 
 

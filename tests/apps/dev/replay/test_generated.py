@@ -132,6 +132,7 @@ def test_the_daily_rhythm_is_compressed_and_keeps_the_average_rate() -> None:
     assert CALM.rate_at(3.0) == pytest.approx(CALM.rate_at(0.0), rel=0.01)  # a real day is slow
 
 
+@pytest.mark.slow
 def test_a_flood_comes_from_few_authors_and_a_burst_from_many() -> None:
     load = replace(LOAD, malformed=0, duplicates=0)
     seen = set()

@@ -18,6 +18,7 @@ from .sent import read
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_a_replay_runs_in_its_own_process_and_reports_how_far_it_is(kafka: Any) -> None:
     kafka.create_topic("sender-process", 1)
     replay = Replay(
@@ -68,6 +69,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_the_terminal_is_left_to_the_parent(kafka: Any, tmp_path: Path) -> None:
     kafka.create_topic("sender-interrupted", 1)
     program = tmp_path / "interrupted.py"

@@ -23,6 +23,7 @@ from .sent import read
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_everything_arrives_with_its_timestamp_and_authors_stay_together(kafka: Any) -> None:
     source = Generated(Load(rate=20_000, seed=5), posts=30_000)
     kafka.create_topic("sender-all", 3)

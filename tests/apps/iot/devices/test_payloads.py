@@ -120,6 +120,7 @@ NAMES = st.sampled_from(["temperature", "Humidity", "co2", "pm 2.5", "flow=in", 
 NUMBERS = st.integers(-(10**6), 10**6).map(lambda number: number / 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", WRITERS)
 @settings(deadline=None)
 @given(

@@ -36,7 +36,9 @@ def test_data_before_any_birth_says_what_to_do() -> None:
     births = Births()
     births.add(NODE, birth(10_000))
     for speaker, stamp in ((NODE, 9_999), (PRESS, 20_000), (Speaker("NDATA", "plant", "other"), 20_000)):
-        with pytest.raises(Misread, match=r"no birth of plant/.* known .*Rebirth' at spBv1\.0/plant/NCMD/"):
+        with pytest.raises(
+            Misread, match=r"no earlier birth of plant/.* known; .*Rebirth' at spBv1\.0/plant/NCMD/"
+        ):
             births.of(speaker, stamp, stamp)
 
 

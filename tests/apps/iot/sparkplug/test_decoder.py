@@ -79,7 +79,7 @@ def test_datatypes_that_data_leave_out_are_those_of_the_birth(log: Log) -> None:
     birth = one(payload(NOON, 0, *names), "NBIRTH")
     data = payload(NOON + 1, 1, {"name": "low", "int_value": 0xFE}, {"alias": 4, "long_value": 2**64 - 9})
     (reason,) = refused(one(data))
-    assert reason.startswith("no birth of plant/n1 is known") and "Node Control/Rebirth" in reason
+    assert reason.startswith("no earlier birth of plant/n1") and "Node Control/Rebirth" in reason
     log.holds([birth])
     assert [row[1:] for row in readings([one(data)])] == [("low", NOON + 1, -2.0), ("n", NOON + 1, -9.0)]
     assert refused(one(payload(NOON + 1, 1, {"alias": 5, "double_value": 1.0}))) == [

@@ -150,7 +150,7 @@ def test_data_before_any_birth_are_dead_letters(log: Log, tmp_path: Path) -> Non
     assert (tester.account.dead_lettered, tester.account.counted) == (1, 1)
     (letter,) = tester.refused
     assert letter.reason == (
-        "no birth of plant/n1 is known from before it, which says what its metrics are; ask for a rebirth: "
+        "no earlier birth of plant/n1, which would define its metrics, is known; ask for a rebirth: "
         "true for 'Node Control/Rebirth' at spBv1.0/plant/NCMD/n1"
     )
 

@@ -37,6 +37,7 @@ def account(result: Tried) -> tuple[int, int, int]:
     return result.account.counted, result.account.filtered, result.account.dead_lettered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
 def test_what_a_preset_brings_is_read(exchange: Exchange) -> None:
     job = Job.of(app_of("stocks"), exchange.preset.partition("-")[0])

@@ -28,6 +28,7 @@ KLINES = "1617753600000,58800.0,59000.5,58700,58900.1,12.5,1617753659999,735000.
 TRADES = "id,price,qty,quote_qty,time,is_buyer_maker\n7,58800.01,0.5,29400,1617753600011,True\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -210,6 +210,7 @@ def test_events_that_there_are_not_are_refused(format: str, wrong: str) -> None:
         job.streams(Feed("t", "nowhere:1"))
 
 
+@pytest.mark.slow
 def test_polygon_s_trades_are_named_by_their_ids_not_by_sequence_numbers(tmp_path: Path) -> None:
     def trade(number: str | None, size: int, q: int = 7, **more: int) -> dict:
         stamp = {"t": 1_780_000_000_000, "q": q}

@@ -63,6 +63,7 @@ def test_coins_of_a_stock_feed_are_no_blocks_by_shares(tmp_path: Path) -> None:
     assert [one["key"][0] for one in tried(path, parts=["tape"]).of("block by shares")] == ["PENNY"]
 
 
+@pytest.mark.slow
 def test_contracts_in_a_file_are_no_blocks_unless_their_size_is_known(tmp_path: Path) -> None:
     path = tmp_path / "tape.csv"
     rows = [("CME", "ESU6"), ("bitmex", "ETHUSD"), ("bitmex", "XBTUSD"), ("NYSE", "KO")]

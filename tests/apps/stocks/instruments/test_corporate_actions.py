@@ -16,6 +16,7 @@ def actions(tmp_path: Path, *lines: str, header: str = "symbol,date,split") -> d
     return {"actions": str(path)}
 
 
+@pytest.mark.slow
 def test_a_listed_split_of_days_is_no_drop(tmp_path: Path) -> None:
     path = tmp_path / "ODD.csv"
     closes = {"2026-06-01": 170.0, "2026-06-02": 10.3, "2026-06-03": 10.0, "2026-06-04": 8.5}

@@ -26,6 +26,7 @@ def worth(
     return frame.select(value=columns.value, unvalued=columns.unvalued, shares=columns.shares).row(0)
 
 
+@pytest.mark.slow
 @each(
     ("by", "symbol", "value"),
     [
@@ -90,6 +91,7 @@ def test_a_name_says_what_it_is_or_nothing(by: str, symbol: str, value: float | 
     assert (value_, why) == ((None, value) if isinstance(value, str) else (value, None))
 
 
+@pytest.mark.slow
 @each(
     ("venue", "symbol", "value"),
     [

@@ -48,7 +48,7 @@ def test_a_halt_is_one_event_with_its_reason() -> None:
     assert [(one.state, one.plain_key, one.why) for one in result] == [
         ("fired", "A", "trading is halted: T1"),
         ("fired", "B", "trading is halted: no reason is given"),
-        ("cleared", "A", "trading goes on: R4"),
+        ("cleared", "A", "trading continues: R4"),
     ]
 
 

@@ -124,7 +124,7 @@ def test_what_is_no_alert_is_refused_with_its_reason() -> None:
     ]
     for value, reason in wrong:
         assert reason in refused(value), value
-    assert "its key is no schema" in refused(b"\x02", b'{"type": "recrod"}')
+    assert "its key is not a schema" in refused(b"\x02", b'{"type": "recrod"}')
     assert "not Avro of the schema ztf.alert" in refused(b"\xff", plain_avro(packet(random.Random(1)))[1])
 
 

@@ -31,7 +31,7 @@ def live(format: str, given: dict[str, str]) -> Live:
 def test_a_live_run_that_could_read_no_packet_is_refused_before_it_begins(ran: Ran) -> None:
     with pytest.raises(NoSchemas) as refused:
         live("rubin", {})
-    for way in ("--set registry=URL", "--set schema=FILE", "streamgauge[rubin]", "--set schema=within"):
+    for way in ("--set registry=URL", "--set schema=FILE", "extra 'rubin'", "--set schema=within"):
         assert way in str(refused.value)
     # The command line says it in a line, without reaching for the broker.
     topic = ("--bootstrap-servers", "localhost:1", "--topic", "alerts", "--format", "rubin")

@@ -74,14 +74,14 @@ def test_a_transaction_that_a_dead_worker_left_open_is_waited_for(
 @pytest.mark.parametrize(
     ("known", "now", "lines"),
     [
-        (["a", "b"], ["a"], "the streams 'a' and 'b' together, and can't go on with others ('b' missing):"),
+        (["a", "b"], ["a"], "the streams 'a' and 'b' together, and can't continue with others ('b'"),
         (
             ["b"],
             ["c", "a", "b"],
-            "the streams 'b' together, and can't go on with others ('a' and 'c' added):",
+            "the streams 'b' together, and can't continue with others ('a' and 'c' added):",
         ),
-        ([""], ["a"], "a stream that runs by itself, and can't go on with others ('a' added):"),
-        (["a"], [""], "the streams 'a' together, and can't go on with others ('a' missing):"),
+        ([""], ["a"], "a stream that runs by itself, and can't continue with others ('a' added):"),
+        (["a"], [""], "the streams 'a' together, and can't continue with others ('a' missing):"),
     ],
 )
 def test_what_is_added_and_missing_is_named(known: list[str], now: list[str], lines: str) -> None:

@@ -47,6 +47,7 @@ def filtered(topic: Any) -> Stream:
     return changed.agg(**own.aggregates)
 
 
+@pytest.mark.slow
 def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_on(posts, same) -> None:
     topic = posts()
     topic.send(2_000)
@@ -72,8 +73,9 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
     assert running.summary().account == topic.one_pass()[1]
 
 
+@pytest.mark.slow
 def test_a_group_goes_on_under_a_definition_that_leaves_its_state_as_it_is(posts, same, caplog) -> None:
-    """Open windows go on with a column more that nothing reads, another question, and another delay."""
+    """Open windows continue with a column more that nothing reads, another question, and another delay."""
     topic, windows = posts(2), Windows()
     options = {"group_id": topic.topic, "until": "latest", "on_window": windows}
     own = topic.stream
@@ -91,7 +93,8 @@ def test_a_group_goes_on_under_a_definition_that_leaves_its_state_as_it_is(posts
     assert more.fingerprint() != own.fingerprint()
     assert run(more, RunOptions(**options)).account == topic.one_pass()[1]
     assert (
-        'goes on with its open windows under a changed definition: the column "lang" was added' in caplog.text
+        'continues with its open windows under a changed definition: the column "lang" was added'
+        in caplog.text
     )
     same(windows.table(), topic.one_pass()[0])
     with pytest.raises(DefinitionChanged, match='the column "tags" changed from'):
@@ -154,6 +157,7 @@ def test_of_two_that_treat_rows_otherwise_the_first_to_begin_has_the_group(kafka
     assert again.new
 
 
+@pytest.mark.slow
 def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, monkeypatch, caplog) -> None:
     topic = posts(2)
     topic.send(2_000)
@@ -199,7 +203,9 @@ def test_state_of_an_unknown_form_is_refused_by_name(kafka, posts) -> None:
     for message in Snapshot("0123456789abcdef", {}, 0, EMPTY_STATE, reported).outgoing(name, 0):
         producer.produce(message.topic, message.value, headers=list(message.headers))
     assert producer.flush(120) == 0
-    with pytest.raises(DefinitionChanged, match=r"in form None, by another version of streamgauge.*group_id"):
+    with pytest.raises(
+        DefinitionChanged, match=r"in format version None, by another version of streamgauge.*group_id"
+    ):
         run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
 
 

@@ -99,6 +99,7 @@ def messages(topics: Topics, topic: str, n: int) -> list[tuple[bytes | None, byt
     return [(m.value(), dict(m.headers())["topic"]) for m in collected]
 
 
+@pytest.mark.slow
 def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_own(
     topics: Topics,
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_o
     assert counts(windows.table()) == read
 
 
+@pytest.mark.slow
 def test_a_topic_that_goes_ends_the_run_and_the_next_goes_on_without_it(topics: Topics, caplog: Any) -> None:
     for name in "ab":
         topics.make(name)
@@ -167,6 +169,7 @@ def test_a_topic_that_goes_ends_the_run_and_the_next_goes_on_without_it(topics: 
     assert counts(windows.table()) == Counter({k: n for k, n in topics.sent.items() if k[1] < 30})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delivery", ["exactly_once", pytest.param("effectively_once", marks=pytest.mark.soak)]
 )
@@ -241,12 +244,12 @@ def test_what_is_not_there_or_read_twice_is_said(topics: Topics) -> None:
         ([[name, "nothing"]], "there is no topic 'nothing'"),
         ([rf"^{topics.prefix}\.", r"^in[0-9a-f]+\.a"], "matches the patterns of two of the merged streams"),
     ):
-        sources = [topics.stream(one).kafka_source for one in requested]
+        sources = [topics.stream(one).reading.kafka_source for one in requested]
         with pytest.raises(TopicError, match=message):
             input_topics(client, sources)
     for sinks, letters in (([AnswersToKafka(f"{topics.prefix}.out")], ""), ([], name)):
         with pytest.raises(ValueError, match="it would read its own output"):
             stream = topics.counted(topics.stream([rf"^{topics.prefix}\.", name]))
             run(stream, RunOptions(until="latest", sinks=sinks, dead_letters=letters))
-    sources = [topics.stream(one).kafka_source for one in (rf"^{topics.prefix}\.", name)]
+    sources = [topics.stream(one).reading.kafka_source for one in (rf"^{topics.prefix}\.", name)]
     assert input_topics(client, sources).partitions == {name: 2}

@@ -34,6 +34,7 @@ def settings(topic: Any, **config: Any) -> Any:
     return stream
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [COOPERATIVE, BY_BROKERS], ids=["cooperative", "by brokers"])
 def test_two_runs_hand_over(posts: Any, same: Any, protocol: dict[str, Any]) -> None:
     topic, tables = posts(4), {}

@@ -38,6 +38,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
     yield seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     [
@@ -76,6 +77,7 @@ def test_only_partitions_that_move_are_let_go_and_taken_up(
     same(windows.table(), topic.one_pass()[0])
 
 
+@pytest.mark.slow
 def test_a_static_member_that_comes_back_in_time_moves_nothing(
     posts: Any, moved: dict[str, list[Any]]
 ) -> None:

@@ -41,6 +41,7 @@ def timestamps(kafka: Any, topic: str, partition: int) -> list[int]:
         consumer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delivery", ["exactly_once", pytest.param("effectively_once", marks=pytest.mark.soak)]
 )

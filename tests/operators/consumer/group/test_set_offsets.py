@@ -32,6 +32,7 @@ def set_offset(topic: Any, partition: int, offset: int) -> None:
     client.alter_consumer_group_offsets([wanted])[topic.topic].result(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delivery", ["exactly_once", "effectively_once", pytest.param("at_least_once", marks=pytest.mark.soak)]
 )
@@ -41,7 +42,7 @@ def test_an_offset_ahead_is_refused_and_skipped_on_request(
     topic, windows, server = posts(2), Windows(), kafka.bootstrap_servers
     options: Any = {"group_id": topic.topic, "delivery": delivery, "until": "latest", "table_partitions": 2}
     topic.send(1_000)
-    # The windows that are open at the end must go on with what they hold.
+    # The windows that are open at the end must continue with what they hold.
     run(topic.stream, RunOptions(**options, on_window=windows))
     topic.send(600)
     table = f"{topic.topic}.table.{topic.stream.fingerprint()}"
@@ -88,7 +89,7 @@ def test_an_offset_that_was_set_back_counts_nothing_twice(kafka: Any, posts: Any
     set_offset(topic, 0, 120)
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         assert run(topic.stream, RunOptions(**options)).account == topic.one_pass()[1]
-    assert "was set back to 120: going on at 300" in caplog.text
+    assert "was set back to 120: continuing at 300" in caplog.text
     assert "groups reset" in caplog.text
 
 
@@ -118,6 +119,7 @@ def test_what_can_not_be_skipped_is_named(kafka: Any, posts: Any) -> None:
         skip(f"{topic.topic}x", bootstrap_servers=server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [False, True])
 def test_a_skip_that_would_go_back_is_refused_whoever_set_the_offset(
     kafka: Any, posts: Any, together: bool
@@ -155,6 +157,7 @@ def test_a_skip_that_would_go_back_is_refused_whoever_set_the_offset(
         assert committed_offsets(client, topic.topic)[Input(topic.topic, 1)][0] == to
 
 
+@pytest.mark.slow
 def test_streams_that_run_together_all_skip_the_same(kafka: Any, posts: Any, same: Any) -> None:
     topic, server = posts(2), kafka.bootstrap_servers
     odd, even = Stream(topic.stream.source, topic.stream.time).branch(pl.col("user") % 2 == 1)

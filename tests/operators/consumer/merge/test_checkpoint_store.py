@@ -21,6 +21,7 @@ from .logs import Log
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_the_state_of_many_input_partitions_is_kept_and_needs_no_group(kafka) -> None:
     log = Log(kafka, 300)
     log.write(log.delta(p, minute) for minute in (0, 1) for p in range(300))
@@ -45,6 +46,7 @@ def test_a_log_of_which_the_head_is_gone_is_refused(kafka) -> None:
     assert log.emitted == []
 
 
+@pytest.mark.slow
 def test_a_damaged_state_is_left_out_but_for_sinks_that_might_get_windows_twice(kafka) -> None:
     log = Log(kafka, 1)
     log.write(log.delta(0, minute) for minute in range(2))
@@ -63,6 +65,7 @@ def test_a_damaged_state_is_left_out_but_for_sinks_that_might_get_windows_twice(
     assert log.emitted == [(0, 1), (1, 1)]
 
 
+@pytest.mark.slow
 def test_a_state_behind_an_open_transaction_is_waited_for(kafka) -> None:
     log = Log(kafka, 1)
     log.write(log.delta(0, minute) for minute in range(2))

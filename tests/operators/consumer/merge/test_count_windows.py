@@ -12,6 +12,7 @@ from streamgauge.operators.watermarks.position import inputs_of
 from .counted import STREAM, Workers, given, rows_of, windows_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 3, 40, 10_000])
 def test_windows_are_those_of_the_rows_however_they_are_cut(cut: int) -> None:
     rows = rows_of(cut, 3, 150 if cut == 1 else 600)
@@ -30,6 +31,7 @@ def test_windows_are_those_of_the_rows_however_they_are_cut(cut: int) -> None:
     assert account.balanced and account.counted == account.read == sum(map(len, rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", [1, 2])
 @pytest.mark.parametrize("seed", range(2))
 def test_restarts_of_workers_and_mergers_anywhere_change_nothing(

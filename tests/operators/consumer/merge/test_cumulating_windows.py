@@ -68,6 +68,7 @@ def test_a_row_that_is_late_for_some_windows_counts_in_the_later_ones() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [False, True])
 def test_each_step_is_merged_once_however_many_windows_hold_it(
     at_once: bool, monkeypatch: pytest.MonkeyPatch

@@ -34,6 +34,7 @@ def emitted(merger: Merger, log: list[Any]) -> list[tuple[WindowGroups, pl.DataF
     return collected
 
 
+@pytest.mark.slow
 @each("cut", [7, 10_000])
 @each("kind", STREAMS)
 def test_windows_of_every_kind_answer_alive_as_their_bytes_do(kind: str, cut: int) -> None:

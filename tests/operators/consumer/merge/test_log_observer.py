@@ -13,6 +13,7 @@ from ..runs import run_and_ask
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 def test_a_process_that_merges_nothing_knows_the_account_and_ends(posts) -> None:
     topic = posts(2)
     options = {"group_id": topic.topic, "checkpoint_seconds": 0.1}

@@ -43,6 +43,7 @@ def test_a_window_whose_callback_fails_comes_again_and_the_log_is_trimmed_behind
     assert len(log.emitted) == 6
 
 
+@pytest.mark.slow
 def test_a_window_that_silence_closed_is_kept_in_the_log_and_comes_again_whole(kafka) -> None:
     log = Log(kafka, 1)
     log.write([log.delta(0, 0, (1, 2)), log.silence(0, 60)])

@@ -41,6 +41,7 @@ def deltas(stream: Stream, groups: int, seed: int) -> list[pa.Table]:
     return collected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", KEYED)
 @pytest.mark.parametrize("each", [500, 10_000_000])
 def test_what_was_spilled_is_whole_and_in_order_whatever_the_shares(

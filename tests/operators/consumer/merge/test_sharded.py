@@ -27,6 +27,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_eight_mergers_have_what_one_has(kind: str) -> None:
     rows = Stream.from_schema(SCHEMA, time="at").group_by("key")

@@ -46,6 +46,7 @@ def log_end(broker: EmbeddedKafka, table: str) -> int:
     return high_watermarks(client, [(table, 0)])[table, 0]
 
 
+@pytest.mark.slow
 def test_state_that_was_committed_and_is_gone(broker: EmbeddedKafka) -> None:
     stream = counting(broker)
     table = f"by-minute.table.{stream.fingerprint()}"
@@ -61,6 +62,7 @@ def test_state_that_was_committed_and_is_gone(broker: EmbeddedKafka) -> None:
             run(stream, RunOptions(**options))
 
 
+@pytest.mark.slow
 def test_deltas_that_were_committed_and_are_gone(broker: EmbeddedKafka) -> None:
     stream = counting(broker)
     table = f"by-minute.table.{stream.fingerprint()}"
@@ -80,6 +82,7 @@ def test_deltas_that_were_committed_and_are_gone(broker: EmbeddedKafka) -> None:
         run(stream, RunOptions(group_id="by-minute", until="latest"))
 
 
+@pytest.mark.slow
 def test_a_log_that_is_truncated_under_its_merger(broker: EmbeddedKafka) -> None:
     stream = counting(broker)
     table = f"by-minute.table.{stream.fingerprint()}"

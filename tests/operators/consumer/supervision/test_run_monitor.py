@@ -58,6 +58,7 @@ def scrape(run: Run) -> dict[str, float]:
     return by_key
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: FaultyProxy, posts) -> None:
     topic, registry = posts(2, servers=kafka.proxied), CollectorRegistry()
@@ -113,6 +114,7 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
     assert registry.get_sample_value("streamgauge_ready", {"group": topic.topic}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_the_figures_and_logs_of_worker_processes_come_together(posts, caplog) -> None:
     topic = posts(4)

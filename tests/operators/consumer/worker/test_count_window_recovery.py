@@ -60,6 +60,7 @@ class Topic:
         assert self._producer.flush(120) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delivery",
     [

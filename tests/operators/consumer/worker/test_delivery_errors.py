@@ -107,6 +107,7 @@ def cluster() -> Iterator[MockCluster]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_what_brokers_refuse_for_now_is_counted_once(
     cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +13,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from streamgauge.operators.consumer.group.committed import LONE, Committed, committable
 from streamgauge.operators.consumer.group.membership import MembershipLost
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.worker.delivery import ExactlyOnce
 from streamgauge.operators.kafka import produce
 from streamgauge.operators.kafka.outgoing_message import Outgoing
 from streamgauge.operators.watermarks.position import Input, Position
 
+from ....waiting import until
+
 pytestmark = pytest.mark.kafka
+_LONGER_THAN_THE_TEST = 600_000
 
 
 class NoAnswer(Producer):
@@ -49,13 +56,41 @@ class Member:
 def test_a_transaction_is_ended_when_its_worker_lost_its_partitions(kafka: Any, monkeypatch: Any) -> None:
     servers, topic = kafka.bootstrap_servers, "left-open"
     kafka.create_topic(topic)
-    settings = {"bootstrap.servers": servers, "transaction.timeout.ms": 600_000}
+    settings = {"bootstrap.servers": servers, "transaction.timeout.ms": _LONGER_THAN_THE_TEST}
     monkeypatch.setattr(produce, "Producer", NoAnswer)
     delivery = ExactlyOnce(settings, Member(servers, topic), lambda: False)
     places = {Input(topic, 0): {LONE: Committed(Position(5))}}
     with pytest.raises(MembershipLost):
         delivery.deliver([Outgoing(topic, 0, b"a")], places)
 
+    assert _committed(servers, topic) < 0
+    delivery.close()
+
+
+@pytest.mark.slow
+def test_the_transaction_of_a_worker_that_was_killed_is_ended_by_the_one_that_replaces_it(
+    kafka: Any, posts: Any
+) -> None:
+    servers, topic = kafka.bootstrap_servers, posts(2)
+    topic.send(100)
+    settings = {"bootstrap.servers": servers, "transaction.timeout.ms": _LONGER_THAN_THE_TEST}
+    topic.config |= settings
+    running = start(topic.stream, RunOptions(group_id=topic.topic, workers=2))
+    until(lambda: running.summary().account.read == 100)
+    pid, transactional_id = running.worker_pids[1], running._workers._transactional_ids[1]
+    os.kill(pid, signal.SIGSTOP)
+    open_one = produce.transactional_producer({**settings, "transactional.id": transactional_id}, 60)
+    open_one.begin_transaction()
+    member, places = Member(servers, topic.topic), {Input(topic.topic, 0): {LONE: Committed(Position(5))}}
+    open_one.send_offsets_to_transaction(member.offsets(places), member.group_metadata(), 60)
+    os.kill(pid, signal.SIGKILL)
+    topic.send(100)
+    until(lambda: running.summary().account.read == 200)
+    assert running.drain(120).account == topic.one_pass()[1]
+
+
+def _committed(servers: str, topic: str) -> int:
+    """The place that a group with the topic's name has committed, once no transaction is open."""
     successor = Consumer({"bootstrap.servers": servers, "group.id": topic})
     began = time.monotonic()
     while True:
@@ -64,6 +99,6 @@ def test_a_transaction_is_ended_when_its_worker_lost_its_partitions(kafka: Any, 
             break
         except KafkaException:
             assert time.monotonic() - began < 120, "nobody ended the transaction"
-    assert place.offset < 0 and place.error is None
+    assert place.error is None
     successor.close()
-    delivery.close()
+    return place.offset

@@ -42,6 +42,7 @@ LOST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.soak)])
 def test_what_is_lost_on_the_way_is_counted_once(
     kafka: ProxiedKafka, proxy: FaultyProxy, posts, same, delivery: str

@@ -94,6 +94,7 @@ def test_an_empty_topic_that_wakes_loses_no_row(
         until(lambda: sum(run.summary().table.column("posts").to_pylist()) >= 90)
 
 
+@pytest.mark.slow
 def test_the_backlog_of_a_pause_counts_after_a_restart_with_several_table_partitions(
     kafka: Any, topic: Callable[[int], str]
 ) -> None:

@@ -25,6 +25,7 @@ class Doing:
         return exec, (self._code,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "length"),
     [("print('x' * 300_000); raise ValueError('done')", 4), ("raise ValueError('y' * 300_000)", 300_000)],
@@ -39,6 +40,7 @@ def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFix
     assert printed.out == "" and ("x" * 300_000 in printed.err) == (length == 4)
 
 
+@pytest.mark.slow
 def test_what_is_defined_in_the_users_own_script_reaches_a_worker() -> None:
     """Which no other process can import: callbacks of Kafka's client, decoders."""
     script = """
@@ -87,6 +89,7 @@ NO_WORKER = "import streamgauge.operators.consumer.worker.worker as its; its.Wor
 """Fails as it begins, and not before."""
 
 
+@pytest.mark.slow
 def test_workers_that_start_together_begin_once_all_have_loaded(tmp_path: Path) -> None:
     os.mkfifo(gate := tmp_path / "gate")
     start = threading.Barrier(2)

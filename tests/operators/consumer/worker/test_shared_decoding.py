@@ -49,7 +49,7 @@ def of(
     result = {name: PartitionBuffer(Remarks("", {})) for name, stream in streams.items()}
     for name, stream in streams.items():
         for where, first in inputs.items():
-            if stream.reads_topic(where.topic):
+            if stream.reading.reads_topic(where.topic):
                 result[name].add_partition(PartitionState(stream, *where, first), [])
     return SharedDecoding(streams, result), result
 
@@ -76,6 +76,7 @@ def messages_of(values: dict[Input, list[bytes]], seed: int) -> Messages:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [5, 400])
 def test_each_stream_gets_its_rows_and_a_message_is_decoded_once_for_all_that_read_it_alike(
     length: int,
@@ -107,7 +108,7 @@ def test_each_stream_gets_its_rows_and_a_message_is_decoded_once_for_all_that_re
     }
     for name, chosen in wanted.items():
         for where, own in values.items():
-            if not streams[name].reads_topic(where.topic):
+            if not streams[name].reading.reads_topic(where.topic):
                 assert where not in result[name].progress
                 continue
             counted = [int(v) for v in own if v.isdigit() and chosen(where, int(v))]

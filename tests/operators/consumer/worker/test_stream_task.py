@@ -27,11 +27,11 @@ TUMBLING = ROWS.tumbling("1m").agg(posts=count())
 def share(stream: Stream = TUMBLING, **options: object) -> StreamTask:
     plan = Plan(stream, "group", "table", {"posts": 2}, options=RunOptions(**options), name="a")
     ends = HighWatermarks(lambda: None)
-    return StreamTask(plan, stream, lambda: None, lambda: False, ends, lambda: 0.0)
+    return StreamTask(plan, stream, lambda: None, lambda: False, ends, lambda: 0.0, set())
 
 
 def take(result: StreamTask, messages: Messages) -> None:
-    result.intake.sketch(result.stream.kafka_source, messages)
+    result.intake.sketch(result.stream.reading.kafka_source, messages)
 
 
 def messages(partition: int, first: int, *values: bytes) -> Messages:
@@ -45,7 +45,7 @@ def test_deltas_of_chosen_partitions_say_that_others_follow_and_of_what_they_are
     result = share()
     result.recover({WHERE: Ends(Position(3), [5]), OTHER: Ends(Position(0))})
     result.intake.sketch(
-        result.stream.kafka_source, messages(0, 3, b'{"n": 1}', b'{"n": 2}', b'{"n": 3}', b"oops")
+        result.stream.reading.kafka_source, messages(0, 3, b'{"n": 1}', b'{"n": 2}', b'{"n": 3}', b"oops")
     )
     take(result, messages(1, 0, b'{"n": 4}', b"oops"))
     reported = result.deltas([WHERE], {"posts": "id"}, {WHERE: 7})
@@ -78,6 +78,7 @@ def test_a_partition_is_read_where_the_stream_is_and_rests_at_its_end() -> None:
         lambda: False,
         HighWatermarks(lambda: None),
         lambda: 0.0,
+        set(),
     )
     result.recover({WHERE: Ends(Position(4)), OTHER: Ends(Position(0))})
     assert not result.all_read

@@ -64,6 +64,7 @@ def test_ends_behind_markers_of_transactions_are_reached(posts, same) -> None:
     same(summaries[1].table, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, delivery: Any) -> None:
     topic = posts()

@@ -41,6 +41,7 @@ def windows(broker: EmbeddedKafka) -> int:
 
 
 # On a slow machine the group may move on while a transaction commits: that one ends by its time-out.
+@pytest.mark.slow
 @pytest.mark.parametrize("timeout_ms", [60_000, pytest.param(600_000, marks=pytest.mark.soak)])
 def test_brokers_that_move_are_found_by_their_names(timeout_ms: int, tmp_path: Path) -> None:
     broker = EmbeddedKafka(data=tmp_path / "data").start()

@@ -16,6 +16,7 @@ from ..runs import DELIVERIES, Windows, run_and_ask
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_input_that_is_read_twice_counts_once(kafka: Any, posts, same, delivery: Any) -> None:
     topic, windows = posts(2), Windows()

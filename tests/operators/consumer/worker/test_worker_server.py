@@ -96,6 +96,7 @@ def test_workers_that_are_not_needed_after_all_end_and_say_nothing(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_while_it_waited_is_not_given_out(server: WorkerServer) -> None:
     parent = said(server, "os.getppid()")
     server.prepare([], workers=1)
@@ -106,6 +107,7 @@ def test_a_worker_that_died_while_it_waited_is_not_given_out(server: WorkerServe
     assert said(server, "1") == 1
 
 
+@pytest.mark.slow
 def test_workers_that_wait_in_another_environment_are_not_given_out(
     server: WorkerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_workers_that_wait_in_another_environment_are_not_given_out(
     assert said(server, "os.environ['OF_A_TEST']") == "here"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_refused_leaves_no_worker(server: WorkerServer, kafka: EmbeddedKafka) -> None:
     parent = said(server, "os.getppid()")
     rows = Stream.from_kafka(
@@ -125,6 +128,7 @@ def test_a_run_that_is_refused_leaves_no_worker(server: WorkerServer, kafka: Emb
     until(lambda: not children(parent))
 
 
+@pytest.mark.slow
 def test_what_a_decoder_prints_last_is_shown_too(
     server: WorkerServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +138,7 @@ def test_what_a_decoder_prints_last_is_shown_too(
     assert capfd.readouterr().err == "a word"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_loaded_is_left_to_workers(server: WorkerServer) -> None:
     server.prepare(Doing("raise ValueError('not here')"))
     assert said(server, "1") == 1
@@ -154,6 +159,7 @@ def test_workers_do_not_draw_alike(server: WorkerServer) -> None:
     assert one[0] != other[0] and one[1] != other[1]
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_is_started_again_and_its_workers_are_known_to_have_ended(
     server: WorkerServer,
 ) -> None:
@@ -167,6 +173,7 @@ def test_a_server_that_was_killed_is_started_again_and_its_workers_are_known_to_
     assert said(server, "os.getppid()") != parent
 
 
+@pytest.mark.slow
 def test_another_environment_has_another_server_and_the_first_one_stays_for_its_workers(
     server: WorkerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +187,7 @@ def test_another_environment_has_another_server_and_the_first_one_stays_for_its_
     assert isinstance(worker.error(), SystemExit)
 
 
+@pytest.mark.slow
 def test_a_server_without_work_ends_and_another_one_comes_when_it_is_needed() -> None:
     server = WorkerServer(PROCESS, idle_seconds=0.0)
     parent = said(server, "os.getppid()")

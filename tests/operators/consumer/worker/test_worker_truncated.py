@@ -39,6 +39,7 @@ def counting(broker: EmbeddedKafka, topic: str) -> Stream:
     return source.tumbling("1d").agg(posts=count())
 
 
+@pytest.mark.slow
 def test_a_log_that_was_truncated_while_no_run_was_there(broker: EmbeddedKafka) -> None:
     stream = counting(broker, "posts")
     send_numbers(broker, "posts", range(150))
@@ -64,6 +65,7 @@ def test_a_log_that_was_truncated_while_no_run_was_there(broker: EmbeddedKafka) 
     assert again.table().answers()["posts"].sum() == 360
 
 
+@pytest.mark.slow
 def test_a_log_that_is_truncated_under_a_run(broker: EmbeddedKafka) -> None:
     stream = counting(broker, "posts")
     options: dict[str, Any] = {"group_id": "by-day", "checkpoint_seconds": 0.1}

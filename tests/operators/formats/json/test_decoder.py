@@ -390,6 +390,7 @@ drawn = settings(
 )
 
 
+@pytest.mark.slow
 @drawn
 @given(st.lists(texts(), min_size=1, max_size=8))
 def test_python_takes_and_refuses_the_same(values: list[bytes]) -> None:
@@ -427,6 +428,7 @@ def alike(draw: st.DrawFn) -> list[bytes]:
     return values
 
 
+@pytest.mark.slow
 @drawn
 @given(alike())
 def test_members_that_are_skipped_are_read_as_python_reads_them(values: list[bytes]) -> None:

@@ -207,8 +207,10 @@ def test_objects_of_a_list_become_rows() -> None:
     schema = {"id": pl.Int64, "items": pl.List(ITEM)}
     rows = Stream.from_kafka("orders", value=json(schema)).explode("items")
     rows = rows.with_columns(pl.col("items").struct.unnest())
-    frame = rows.kafka_source.decode(Messages.of([b'{"id":1,"items":[{"sku":"a"},{"sku":"b","n":2}]}'])).frame
-    assert rows.transform(frame.lazy()).select("id", "sku", "n").collect().rows() == [
+    frame = rows.reading.kafka_source.decode(
+        Messages.of([b'{"id":1,"items":[{"sku":"a"},{"sku":"b","n":2}]}'])
+    ).frame
+    assert rows.reading.transform(frame.lazy()).select("id", "sku", "n").collect().rows() == [
         (1, "a", None),
         (1, "b", 2),
     ]

@@ -77,6 +77,8 @@ def test_what_a_field_may_be() -> None:
         (pl.UInt8, "-1", None),
         (pl.Decimal(10, 2), "12.340", Decimal("12.34")),
         (pl.Decimal(10, 2), "12.345", None),
+        (pl.Decimal(10, 2), "-.5", Decimal("-0.50")),
+        (pl.Decimal(10, 2), ".", None),
         (pl.Decimal(4, 2), "123.45", None),
         (pl.Datetime("us", "UTC"), "2026-01-02 03:04", datetime(2026, 1, 2, 3, 4, tzinfo=UTC)),
         (pl.Datetime("ms"), "2026-01-02T03:04:05+01:00", datetime(2026, 1, 2, 2, 4, 5)),

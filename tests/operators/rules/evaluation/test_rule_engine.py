@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from streamgauge import Stream, StreamTester, count, distinct, last, quantiles, sample, top_k
+from streamgauge import sum as sum_
 from streamgauge.operators.rules.evaluation.rule_engine import rule_view
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.table.window_groups import WindowGroups
@@ -68,6 +69,7 @@ def alerts_of(stream: Stream, fed: list[dict], rules=RULES, at=None, restart=lam
     return kept.alerts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_a_restart_anywhere_gives_the_same(seed: int) -> None:
     fed = rows(seed)
@@ -145,6 +147,7 @@ def test_an_absent_count_is_zero_in_every_window_that_passes() -> None:
     assert summaries(kept.alerts) == [("rare", "fired", "a", 4), ("rare", "cleared", "a", 10)]
 
 
+@pytest.mark.slow
 def test_items_of_a_list_are_keys_and_an_estimate_fires_surely_if_asked_to() -> None:
     stream = ROWS.tumbling("1m").agg(keys=top_k("key", k=2), different=distinct("key"), n=count())
     rules = [
@@ -281,3 +284,27 @@ def test_support_and_what_is_reported_besides() -> None:
             Threshold("hot", value="value", above=9, **wrong)
     with pytest.raises(ValueError, match="'rows' is not an answer of the stream"):
         rule_view([Threshold("hot", value="value", above=9, support={"rows": 3})], schema_of(windows), None)
+
+
+def test_windows_without_rows_need_steps_which_an_offset_keeps_and_a_zone_does_not() -> None:
+    rules = [
+        Threshold("none", value="n", below=1, absent=0),
+        Burst("burst", value="n", above=3),
+    ]
+    counted = ROWS.group_by("key")
+    rule_view(rules, schema_of(counted.tumbling("1h", offset="15m").agg(n=count())), None)
+    for windows in (counted.tumbling("1h", zone="Europe/Rome"), counted.tumbling("1mo", offset="1d")):
+        for rule, needs in zip(rules, ("absent is what a value is", "Burst counts windows without rows")):
+            with pytest.raises(ValueError, match=f"{needs}.* differ in length; choose windows of a fixed"):
+                rule_view([rule], schema_of(windows.agg(n=count())), None)
+
+
+def test_an_event_of_a_ratio_lasts_through_rows_with_too_little() -> None:
+    stream = ROWS.group_by("key").tumbling("1m").agg(bad=sum_("bad"), n=count())
+    kept, rule = Kept(), Ratio("errors", value="bad", to="n", above=0.5, least=3)
+    tester = StreamTester(stream, start=NOON, sinks=[Alerting([rule], to=[kept])])
+    for minute, rows in enumerate([3, 1, 2, 3, 2]):
+        failed = minute in (0, 4)
+        tester.feed([row(minute + part / 10, "a", bad=int(failed)) for part in range(rows)])
+    tester.finish()
+    assert summaries(kept.alerts) == [("errors", "fired", "a", 1), ("errors", "cleared", "a", 4)]

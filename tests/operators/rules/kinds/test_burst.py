@@ -49,6 +49,7 @@ def stream(seed: int, n: int = 240, tags: int = 3_000) -> tuple[list[dict[str, i
     return result, bursts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_precision_and_recall_of_bursts_that_were_put_in(seed: int) -> None:
     windows, bursts = stream(seed)

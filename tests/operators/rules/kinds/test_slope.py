@@ -19,6 +19,7 @@ from ....cases import each
 from ..plain import MINUTE, NOON, READINGS, WINDOWS, Kept, minute_of, row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_leak_fires_at_the_window_where_the_median_of_all_pairs_is_past_the_limit(restarts: bool) -> None:
     dice, kept = random.Random(3), Kept()
@@ -78,6 +79,7 @@ def test_many_readings_take_the_memory_of_few_and_what_rests_is_forgotten() -> N
     assert not state["keys"]
 
 
+@pytest.mark.slow
 def test_readings_of_every_cut_give_the_same() -> None:
     fed = [row(minute / 4, "ab"[minute % 2], minute / 8 * (minute % 400 > 250)) for minute in range(800)]
     rule = Slope("rise", value="value", above=0.1, over="20m", rate="1m", surely=True)

@@ -50,6 +50,7 @@ def second_by_second(counts: Mapping[int, float], upto: int, clear: float, relea
     return collected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 97])
 @pytest.mark.parametrize(("clear", "release"), [(0.5, 0), (0.5, 40), (0.2, 200)])
 def test_it_is_what_every_second_shows(clear: float, release: int, every: int) -> None:

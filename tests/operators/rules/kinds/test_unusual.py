@@ -93,6 +93,7 @@ def test_many_keys_at_once_are_each_alone() -> None:
     assert any(days.values())
 
 
+@pytest.mark.slow
 def test_by_chance_it_fires_as_rarely_as_it_says() -> None:
     """Of limit 1 at most on 3/(n + 1) of days, which adds up to so many events; of 1.2 hardly ever."""
     days, seeds = 42, range(3)
@@ -142,6 +143,7 @@ def test_a_spike_that_comes_every_day_is_usual_and_one_at_another_time_is_not() 
     assert [round(day, 2) for day in days if day > 14] == [30.25]
 
 
+@pytest.mark.slow
 def test_a_season_that_changes_is_learnt() -> None:
     """Summer becomes winter: the day's rhythm is turned round."""
     frame = changed(readings(1, 84), lambda day, value: np.where(day < 42, value, 40 - value))
@@ -149,6 +151,7 @@ def test_a_season_that_changes_is_learnt() -> None:
     assert [day for day in days if 42 <= day < 43] and not [day for day in days if day > 49], days
 
 
+@pytest.mark.slow
 def test_missing_hours_late_and_repeated_readings_are_no_events() -> None:
     frame = readings(5)
     day = pl.Series((frame["at"].dt.epoch("s") - MONDAY) / DAY)
@@ -162,6 +165,7 @@ def test_missing_hours_late_and_repeated_readings_are_no_events() -> None:
     assert len(alone) <= 1
 
 
+@pytest.mark.slow
 def test_a_sensor_that_never_moved_and_rounding_say_nothing() -> None:
     constant = changed(readings(0), lambda day, value: np.full(len(value), 14.2))
     once = changed(readings(0), lambda day, value: np.where(abs(day - 30.5) < 0.001, 15.0, 14.2))
@@ -182,6 +186,7 @@ def test_a_broken_value_is_one_event_and_hides_nothing() -> None:
         assert [round(day, 2) for day in of_key[RULE.name, key] if day > 14] == [20.5, 24.25], key
 
 
+@pytest.mark.slow
 def test_a_constant_that_becomes_another_one_is_one_event_that_ends() -> None:
     def values(before: float, after: float) -> Change:
         return lambda day, value: np.where(day < 30, before, after)
@@ -219,6 +224,7 @@ def test_what_lasts_shows_in_readings_of_each_second() -> None:
     assert day[first] < 4.31
 
 
+@pytest.mark.slow
 def test_an_event_hides_none_of_the_next_day() -> None:
     """Whether it is one reading or an hour of them."""
 
@@ -233,6 +239,7 @@ def test_an_event_hides_none_of_the_next_day() -> None:
         assert [round(day, 1) for day in of_key[RULE.name, key] if 49 < day < 53] == [50.3, 51.2], key
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_or_huge_harms_nothing() -> None:
     frame = changed(
         readings(4),
@@ -265,6 +272,7 @@ def test_it_says_why() -> None:
     )
 
 
+@pytest.mark.slow
 def test_days_are_those_of_its_zone() -> None:
     """What is usual at eight in Rome is so by the clock, before and after it is put forward."""
     times = int(datetime(2026, 2, 22, tzinfo=UTC).timestamp()) + np.arange(0, 42 * DAY, 300)

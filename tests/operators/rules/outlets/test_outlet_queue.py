@@ -221,7 +221,7 @@ def test_what_waits_comes_with_the_next_run_and_what_was_sent_does_not(
     run.restore(memory)
     assert second.account.given == 2 and "pending" not in json.loads(run.state())
     folding(done).restore(memory)
-    assert done.account.given == 0 and "which is no outlet any more" in caplog.text
+    assert done.account.given == 0 and "which is no longer an outlet" in caplog.text
 
 
 def test_a_flush_sends_what_waits_and_leaves_what_is_held_back() -> None:

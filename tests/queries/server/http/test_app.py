@@ -32,6 +32,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_in_json_and_in_arrow(kind: str) -> None:
     service = Service({"posts": fed().table})
@@ -144,6 +145,7 @@ def test_more_questions_than_may_wait_are_refused_and_the_others_answered() -> N
     assert asyncio.run(ask()) == [429, 200, 200, 200, 200]
 
 
+@pytest.mark.slow
 def test_a_token_is_asked_for_and_never_shown() -> None:
     right = {"Authorization": f"Bearer {TOKEN}"}
     for headers in (
@@ -162,6 +164,7 @@ def test_a_token_is_asked_for_and_never_shown() -> None:
         assert responses(path, token=TOKEN).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:8055", "", "10.0.0.1"])
 def test_without_a_token_only_this_machine_s_names_are_answered(host: str) -> None:
     result = responses("/tables", headers={"Host": host})

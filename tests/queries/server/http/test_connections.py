@@ -69,6 +69,7 @@ def healthy(server: QueryServer) -> bool:
     return httpx.get(server.url + "/health", timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "status", "part"),
     [

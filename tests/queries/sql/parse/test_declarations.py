@@ -120,11 +120,9 @@ def test_json_without_columns_is_refused_with_the_statement_to_write() -> None:
         {"ts": START + 9000, "user id": "bob", "select": 3, "mixed": "x"},
     ]
     values = [json.dumps(one).encode() for one in messages]
-    with pytest.raises(
-        SqlError, match="s must name its columns; those of the messages in t are: CREATE"
-    ) as raised:
+    with pytest.raises(SqlError, match="s must name its columns; the messages in t have: CREATE") as raised:
         rows("CREATE STREAM s WITH (KAFKA_TOPIC='t')", t=[*values, b"no JSON"])
-    proposed = raised.value.message.partition(" are: ")[2]
+    proposed = raised.value.message.partition(" have: ")[2]
     assert proposed == (
         'CREATE STREAM s (ts BIGINT, "user id" VARCHAR, "select" BIGINT, tags ARRAY<VARCHAR>, '
         "by STRUCT<x BIGINT, y VARCHAR>, "

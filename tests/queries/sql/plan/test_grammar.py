@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from sqlglot import exp
 
 from streamgauge.queries.sql.errors import SqlError
@@ -105,6 +106,7 @@ def altered(select: exp.Select, novel: bool) -> Iterator[tuple[str, exp.Select]]
                 yield f"{name} of {type(node).__name__} = {value}", tree
 
 
+@pytest.mark.slow
 def test_an_argument_that_nobody_reads_is_refused() -> None:
     """Each argument that sqlglot's classes have, and one that none has yet, in every place of a statement."""
     ignored, tried = [], 0
@@ -127,6 +129,7 @@ def test_an_argument_that_nobody_reads_is_refused() -> None:
     assert tried > 3_000
 
 
+@pytest.mark.slow
 def test_no_part_of_a_statement_is_left_out() -> None:
     """Without any one of its parts, a statement means something else, or nothing."""
     ignored = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamgauge.queries.sql.errors import SqlError
 
 from ..scripts import planned
@@ -35,6 +37,33 @@ GROUPED = (
         "SELECT k || 'x', COUNT(*) FILTER (WHERE n > 1) FROM s GROUP BY k || 'x'",
     ),
 )
+JOINED = tuple(
+    (
+        text.format(within=" WITHIN 5 SECONDS", near=""),
+        text.format(within="", near=" AND abs(s.ts - r.ts) <= 5000"),
+    )
+    for text in (
+        "SELECT s.n, r.n AS m FROM s JOIN s AS r{within} ON s.k = r.k{near}",
+        "SELECT s.n, r.n AS m FROM s LEFT JOIN s AS r{within} ON s.n = r.m{near}",
+        "SELECT s.n, r.n AS m, r.k FROM s FULL JOIN s AS r{within} ON s.w = r.k{near}",
+        "SELECT s.n, r.n AS m FROM s JOIN s AS r{within} ON s.k = r.k AND s.n = r.m + 1{near}",
+        "WITH q AS (SELECT ts, k, n * 2 AS m FROM s WHERE n > 1) SELECT s.m, r.m AS n FROM q AS s JOIN q AS r"
+        "{within} ON s.k = r.k{near}",
+        "WITH q AS (SELECT * FROM s WHERE n > 1) SELECT s.x, r.w FROM q AS s FULL JOIN q AS r{within} ON"
+        " s.n = r.n{near}",
+        "WITH q AS (SELECT * FROM t WHERE n > 1) SELECT s.x, r.w FROM s LEFT JOIN q AS r{within} ON s.k = r.k"
+        "{near} WHERE s.n > 0",
+        "WITH q AS (SELECT k AS w, ts FROM t) SELECT r.w, s.w AS v FROM t AS s JOIN q AS r{within} ON"
+        " s.k = r.w{near}",
+        "WITH q AS (SELECT k, n, ts FROM s WHERE n < 5) SELECT s.n, r.x FROM q AS s JOIN s AS r{within} ON"
+        " s.k = r.k{near}",
+        "SELECT s.n, u.town FROM s JOIN s AS r{within} ON s.k = r.k{near} LEFT JOIN u ON r.w = u.k",
+    )
+)
+UNNESTED = (
+    "WITH q AS (SELECT n, tags FROM s WHERE n > 1) SELECT t, q.n FROM q CROSS JOIN UNNEST({tags}) AS e(t)"
+)
+STARRED = "WITH q AS (SELECT * FROM s WHERE n > 1) SELECT q.n, u.town FROM q LEFT JOIN u ON q.k = u.k"
 Q = "WITH q AS (SELECT usr, tags FROM posts)"
 REFUSED = {
     "WITH q AS (SELECT usr FROM posts) SELECT usr, price FROM q": "no column is called price; there are usr",
@@ -51,20 +80,21 @@ REFUSED = {
     f"{Q} SELECT ROWTIME FROM q JOIN clicks c WITHIN 1 DAY ON q.usr = c.usr": "ROWTIME may be",
     f"{Q} SELECT * FROM q JOIN users u ON q.usr = u.usr": "* beside a named query",
     f"{Q} SELECT u.* FROM q JOIN users u ON q.usr = u.usr": "u.* beside a named query",
-    f"{Q} SELECT t FROM q CROSS JOIN UNNEST(tags) AS e(t)": "q is a named query",
-    f"{Q} SELECT q.usr FROM q FULL JOIN clicks c WITHIN 1 DAY ON q.usr = c.usr": "q is a named",
-    f"{Q} SELECT q.usr FROM q JOIN posts WITHIN 1 DAY ON q.usr = posts.usr": "posts is joined twice",
-    "WITH q AS (SELECT * FROM posts) SELECT q.usr FROM q JOIN users u ON q.usr = u.usr": "q is a named",
-    "WITH q AS (SELECT usr FROM users) SELECT q.usr FROM clicks c JOIN q ON c.usr = q.usr": "a named",
-    "SELECT c.page FROM clicks c JOIN (SELECT usr FROM posts) q ON c.usr = q.usr": "a named query is read",
+    "WITH q AS (SELECT usr FROM users) SELECT q.usr FROM clicks c JOIN q ON c.usr = q.usr": "users is a",
+    "SELECT c.page FROM clicks c JOIN (SELECT usr FROM posts) q ON c.usr = q.usr": "a join of two",
+    "SELECT c.page FROM clicks c JOIN (SELECT usr FROM posts) ON c.usr = usr": "a query in FROM must have a",
+    "SELECT c.page FROM clicks c JOIN (SELECT usr, COUNT(*) AS n FROM posts GROUP BY usr) q WITHIN 1 DAY ON"
+    " c.usr = q.usr": "a named query selects rows",
     "SELECT usr FROM (SELECT usr FROM posts)": "a query in FROM must have a name",
     "WITH RECURSIVE q AS (SELECT usr FROM posts) SELECT usr FROM q": "RECURSIVE: a stream has no end",
     "WITH q(a) AS (SELECT usr FROM posts) SELECT a FROM q": "name the columns in the SELECT",
 }
 
 
+@pytest.mark.slow
 def test_rows_of_a_named_query_are_those_that_duckdb_gives() -> None:
-    both = [(text, text) for text in ROWS] + list(GROUPED)
+    both = [*((text, text) for text in (*ROWS, STARRED)), *GROUPED, *JOINED]
+    both.append((UNNESTED.format(tags="tags"), UNNESTED.format(tags="q.tags")))
     for seed in range(3):
         engines = Engines(Generator(seed).rows())
         for ours, theirs in both:

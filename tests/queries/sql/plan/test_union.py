@@ -34,6 +34,19 @@ QUERIES = {
     f"CREATE STREAM a AS {_BOTH}; SELECT COUNT(*) AS n FROM a WINDOW TUMBLING (SIZE 1 MINUTE)": [[5], [1]],
     "INSERT INTO clicks SELECT ts, usr, usr AS page FROM posts UNION ALL SELECT ts, 'x', NULL FROM posts;"
     " SELECT usr FROM clicks": [[one] for one in ("ann", "ann", "bob", "ann", "bob", None, "x", "x", "x")],
+    f"CREATE VIEW v AS {_BOTH}; SELECT who, ts FROM v WHERE ts > {START + 1000}": [
+        [None, START + 2000],
+        ["/", START + 90_000],
+    ],
+    f"WITH v AS ({_BOTH}) SELECT window_start, COUNT(*) AS n FROM TUMBLE(v, ts, INTERVAL '1' MINUTE) GROUP BY"
+    " window_start": [["2026-01-01T00:00:00", 5], ["2026-01-01T00:01:00", 1]],
+    f"SELECT COUNT(who) AS n FROM ({_BOTH}) AS v": [[5]],
+    "SELECT u, SUM(n) AS s FROM (SELECT usr AS u, n FROM posts UNION ALL (SELECT usr, 10 FROM clicks"
+    " UNION ALL SELECT usr, 100 FROM clicks)) AS v GROUP BY u": [["ann", 221], ["bob", 112], [None, 3]],
+    "CREATE VIEW v AS SELECT usr, n FROM posts UNION ALL SELECT usr, n + 1 FROM posts WHERE n < 3;"
+    " SELECT region, SUM(n) AS s FROM v JOIN users u ON v.usr = u.usr GROUP BY region": [["no", 3]],
+    f"CREATE VIEW v AS {_BOTH}; CREATE STREAM a AS SELECT * FROM v; SELECT COUNT(*) AS n FROM a WINDOW"
+    " TUMBLING (SIZE 1 MINUTE)": [[5], [1]],
     f"CREATE STREAM a AS {_BOTH}; TERMINATE a; SHOW QUERIES": [],
     "SELECT n FROM posts p LEFT SEMI JOIN users u ON p.usr = u.usr": [[1]],
     "SELECT n FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr": [[2], [3]],

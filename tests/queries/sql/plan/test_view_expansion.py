@@ -46,7 +46,6 @@ REFUSED = {
     "DROP VIEW high; SELECT usr FROM high": "no stream or table is called high",
     "DROP VIEW low": "no view is called low; there are high",
     "DESCRIBE high": "high is a view, which is read by FROM alone",
-    "SELECT c.page FROM clicks c JOIN high h WITHIN 1 MINUTE ON c.usr = h.usr": "a named query",
 }
 
 

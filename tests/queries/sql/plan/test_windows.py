@@ -32,6 +32,8 @@ WHAT = "lang, COUNT(*) AS n, APPROX_COUNT_DISTINCT(usr) AS users"
         f"SELECT {WHAT} FROM posts WINDOW TUMBLING (SIZE 60 SECONDS) GROUP BY lang EMIT CHANGES",
         f"SELECT {WHAT} FROM TABLE(TUMBLE(TABLE posts, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
         " GROUP BY window_start, window_end, lang",
+        f"SELECT {WHAT} FROM TABLE(TUMBLE(SIZE => INTERVAL '1' MINUTE, DATA => TABLE posts,"
+        " TIMECOL => DESCRIPTOR(ts))) GROUP BY window_start, window_end, lang",
         f"SELECT window_start AS w, {WHAT} FROM TUMBLE(posts, ts, INTERVAL '1' MINUTE) GROUP BY w, lang",
         f"SELECT window_start, {WHAT} FROM TUMBLE(posts, ts, INTERVAL '1 minute') GROUP BY"
         f" window_start, lang",
@@ -52,6 +54,8 @@ def test_tumbling(query: str) -> None:
         f" lang EMIT FINAL",
         f"SELECT {WHAT} FROM TABLE(HOP(TABLE posts, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '1' HOUR))"
         " GROUP BY lang, window_start, window_end",
+        f"SELECT {WHAT} FROM TABLE(HOP(DATA => TABLE posts, TIMECOL => DESCRIPTOR(ts), SLIDE => INTERVAL '5'"
+        " MINUTES, SIZE => INTERVAL '1' HOUR)) GROUP BY lang, window_start, window_end",
         f"SELECT {WHAT} FROM HOP(posts, ts, INTERVAL '5' MINUTE, INTERVAL '1' HOUR) GROUP BY"
         f" lang, window_start",
         f"SELECT {WHAT} FROM posts GROUP BY window(ts, '1 hour', '5 minutes'), lang",

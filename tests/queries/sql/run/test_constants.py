@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamgauge as sg
+
 from ..scripts import last_rows, outcomes
 
 
@@ -10,6 +12,7 @@ def test_a_row_of_constants() -> None:
         [2, "X", None, True]
     ]
     assert list(outcomes("SELECT 7 / 2, 'a' AS b")[-1].columns) == ["7 / 2", "b"]
+    assert sg.sql("SELECT 7 / 2 AS n").rows() == [(3,)]
 
 
 REFUSED = {

@@ -80,14 +80,14 @@ def test_what_files_cannot_do_is_refused(tmp_path: Path) -> None:
     script = _files(tmp_path)
     refused = {
         "SELECT COUNT(*) AS c FROM g WINDOW TUMBLING (SIZE 1 MINUTE)": "windows need an event time",
-        "SELECT window_start, COUNT(*) AS c FROM g": "without a WINDOW all rows are counted together",
+        "SELECT window_start, COUNT(*) AS c FROM g": "without a WINDOW, all rows are counted together",
         "SELECT ROWTIME FROM g": "which have no ROWTIME",
         "SELECT usr FROM g EMIT CHANGES": "EMIT is of a topic",
         "CREATE STREAM z AS SELECT usr FROM g": "files are read by a SELECT alone",
         "INSERT INTO posts SELECT * FROM g": "files are read by a SELECT alone",
         "INSERT INTO g (usr) VALUES ('x')": "g is read from files, which take no rows",
         "SELECT g.n FROM g JOIN users u ON g.usr = u.usr": "rows of files are joined with nothing",
-        "CREATE STREAM z (usr VARCHAR) WITH (PATH='x.parquet')": "the columns of z are those of its files",
+        "CREATE STREAM z (usr VARCHAR) WITH (PATH='x.parquet')": "z gets its columns from its files",
         "CREATE TABLE z WITH (PATH='x.parquet')": "files are rows one by one",
         "CREATE STREAM z WITH (PATH='x.parquet', VALUE_FORMAT='JSON')": "VALUE_FORMAT is for a topic",
         "CREATE STREAM z WITH (PATH='x.parquet')": "there is no file x.parquet",

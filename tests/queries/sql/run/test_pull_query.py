@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,16 @@ import pyarrow as pa
 import pytest
 
 import streamgauge as sg
-from streamgauge.operators.table.schema import write_parquet
+from streamgauge.operators.table.schema import aggregates_of, write_parquet
 from streamgauge.queries.server.http.service import Service
 from streamgauge.queries.sql.errors import SqlError
+from streamgauge.queries.sql.parse.dialect import statements_of
+from streamgauge.queries.sql.plan.catalog import relation_of
+from streamgauge.queries.sql.run.pull_query import pull_query
+from streamgauge.queries.sql.run.stored_tables import file_view
+from streamgauge.queries.views.view import TableView
 
+from ....cases import each
 from ...server.http.served import fed, serving
 from ..scripts import last_rows
 
@@ -269,3 +276,49 @@ def test_sets_are_intersected_and_subtracted(declared: str) -> None:
 def test_what_a_table_cannot_answer(declared: str, query: str, message: str) -> None:
     with pytest.raises(SqlError, match=message):
         answers(declared, query)
+
+
+PARTS = {
+    "SELECT COUNT(*) AS n FROM minutes WHERE lang = 'en'": (10, {"n"}),
+    "SELECT APPROX_COUNT_DISTINCT(user) AS n FROM minutes WHERE window_start >= '2026-01-01 00:05:00'": (
+        5,
+        {"users"},
+    ),
+    "SELECT COUNT(*) FILTER (WHERE lang = 'fi') AS a, users FROM minutes WHERE window_end <="
+    " '2026-01-01 00:03:00'": (
+        3,
+        {"n", "users"},
+    ),
+    "SELECT lang, window_start FROM minutes WHERE window_start > '2026-01-01 00:08:00'": (2, {"n"}),
+    "SELECT * FROM minutes WHERE lang IN ('fi', 'sv') ORDER BY n": (
+        10,
+        {"n", "users", "people", "price", "often"},
+    ),
+    "SELECT THETA_UNION(THETA_SKETCH_AGG(user) FILTER (WHERE lang = 'en'), THETA_SKETCH_AGG(user)) AS u FROM"
+    " minutes": (10, {"people"}),
+    "SELECT lang, MAX(price) AS p FROM minutes GROUP BY lang": (
+        10,
+        {"n", "users", "people", "price", "often"},
+    ),
+    "SELECT COUNT(*) AS n FROM minutes WHERE window_start >= '2026-02-01'": (0, {"n"}),
+    "SELECT lang, COUNT(*) AS c FROM minutes WHERE lang <> 'en' GROUP BY lang HAVING"
+    " APPROX_COUNT_DISTINCT(user) > 1 ORDER BY c": (10, {"n", "users"}),
+}
+
+
+@each("query", PARTS)
+def test_only_what_a_query_needs_is_read_of_files(declared: str, query: str) -> None:
+    windows, columns = PARTS[query]
+    (table,), (statement,) = statements_of(declared), statements_of(query)
+    relation, now = relation_of(table.node, table.text), datetime(2026, 1, 2, tzinfo=UTC)
+    part = file_view(relation, statement.node.select, now)
+    assert len(part.windows) == windows and set(aggregates_of(part.schema)) == columns
+
+    def outcome(view: TableView) -> Any:
+        (again,) = statements_of(query)
+        try:
+            return pull_query(again.node.select, view, now).rows.to_dicts()
+        except SqlError as error:
+            return error.message
+
+    assert outcome(part) == outcome(file_view(relation))

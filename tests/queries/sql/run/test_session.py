@@ -259,9 +259,7 @@ def test_a_stream_that_a_query_writes_has_the_time_of_its_rows() -> None:
     without = f"{posts(ROWS)} CREATE STREAM made AS SELECT usr FROM posts;"
     assert last_rows(f"{without} SELECT * FROM made") == [["ann"], ["bob"], ["ann"], ["ann"]]
     for query in (count, "SELECT ROWTIME FROM made"):
-        with pytest.raises(
-            SqlError, match="made has the time of its writing, since its SELECT leaves out ts"
-        ):
+        with pytest.raises(SqlError, match="made gets the time of its writing, because its SELECT omits ts"):
             last_rows(f"{without} {query}")
 
 

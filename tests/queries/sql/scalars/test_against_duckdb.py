@@ -205,6 +205,7 @@ CASES: list[str | tuple[str, str]] = [
 BY_HAND: dict[str, Any] = {
     "INITCAP('o''neil  ÉLAN a-b')": "O'neil  Élan A-b",
     "INITCAP('')": "",
+    "AS_VALUE('a')": "a",
     "SUBSTRING('abc', 1, NULL)": None,
     "ARRAY_DISTINCT(ARRAY[2, 1, 2, NULL, NULL])": [2, 1, None],
     "ARRAY_UNION(ARRAY[3, 1, 3], ARRAY[2, 1])": [3, 1, 2],
@@ -228,6 +229,10 @@ BY_HAND: dict[str, Any] = {
     "JSON_VALUE('{\"a\": null}', '$.a')": None,
     "GREATEST(1, NULL, 3)": 3,
     "REGEXP_REPLACE('a.b', '[.]', '$0$0')": "a..b",
+    "MAP_KEYS(MAP('x' := 1, 'y' := NULL))": ["x", "y"],
+    "MAP_VALUES(MAP('x' := 1, 'y' := NULL))": [1, None],
+    "MAP_ENTRIES(MAP('x' := 1))": [{"key": "x", "value": 1}],
+    "MAP_CONTAINS_KEY(MAP('x' := 1), 'y')": False,
 }
 
 

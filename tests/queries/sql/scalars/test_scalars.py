@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import date, datetime, time
 from typing import Any
 
+import polars as pl
 import pytest
 
 from streamgauge.queries.sql.errors import SqlError
+from streamgauge.queries.sql.parse.dialect import statements_of
+from streamgauge.queries.sql.plan.expressions import Expressions
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
+from streamgauge.queries.sql.scalars.scalars import Scalars
 from streamgauge.queries.sql.scalars.time_functions import java_format
 
 from ....cases import each
@@ -190,7 +194,7 @@ def test_an_expression_over_columns(expression: str, columns: dict[str, Any], ex
 
 @pytest.mark.parametrize("now", ["NOW()", "CURRENT_TIMESTAMP"])
 def test_the_present_is_refused_in_a_stream_since_it_would_stand_still(now: str) -> None:
-    with pytest.raises(SqlError, match="the present time would be that of the start"):
+    with pytest.raises(SqlError, match="the current time would stay the time of the start"):
         planned(f"SELECT usr FROM posts WHERE ROWTIME > {now} EMIT CHANGES")
 
 
@@ -212,3 +216,26 @@ def test_every_function_refuses_the_wrong_number_of_arguments() -> None:
             continue
         with pytest.raises(SqlError, match=r"takes .* arguments?|takes .* here|must be"):
             value(f"{name}({', '.join(['usr'] * 20) if not function.more else ''})", usr="x")
+
+
+def test_logarithms_of_powers_are_whole() -> None:
+    assert [value(f"LOG10({10**n})") for n in range(16)] == list(range(16))
+    assert [value(f"LOG2({2**n})") for n in range(60)] == list(range(60))
+    assert [value(f"LOG10({text})") for text in ("0.001", "0", "-1", "NULL")] == [-3.0, None, None, None]
+    assert value("LOG10(5)") == pytest.approx(0.69897)
+
+
+def test_a_quotient_by_a_constant_is_the_same_in_a_batch_of_any_size() -> None:
+    numbers = [float(n) for n in range(-50, 50)] + [1429.0, 1e300]
+    frame = pl.DataFrame({"x": [*numbers, None], "n": [*range(len(numbers)), None]})
+    make = Scalars(frame.schema)
+    for text in ("x / 3", "x / 7.0", "n / 100.0", "ROUND(x / 7.0, 2)", "x / 0.0", "x / LN(10)"):
+        (statement,) = statements_of(f"SELECT {text}")
+        tree = statement.node.select.expressions[0]
+        expr = Expressions(make, lambda node: make.column(node.name)).scalar(tree).expr.alias("_")
+        together = frame.select(expr)["_"].to_list()
+        assert together == [frame[at].select(expr)["_"][0] for at in range(frame.height)], text
+        if text == "x / 7.0":
+            assert together == [*(n / 7.0 for n in numbers), None]
+        if text == "ROUND(x / 7.0, 2)":
+            assert together[:100] == [round(n / 7.0, 2) for n in numbers[:100]]

@@ -1,0 +1,1 @@
+"""The machines that a stream needs, computed from measured costs."""

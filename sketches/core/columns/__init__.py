@@ -1,0 +1,1 @@
+"""Columns of values in the form that kernels need: arrays, lists, times, gaps and weights."""

@@ -1,0 +1,1 @@
+"""How kernels are compiled, stored on disk and linked."""

@@ -1,0 +1,1 @@
+"""Group numbers of rows, and storage for many groups."""

@@ -1,0 +1,1 @@
+"""The values in columns: kinds of items, numbers, decimals, points and images of sketches."""
