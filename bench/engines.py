@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 def answers(engine: str, *queries: str, threads: int = 1) -> dict[str, Answer]:
     """What `peers/engines.py` found; nothing, with a line on stderr, if the engine isn't there or fails."""
     if importlib.util.find_spec("pyspark" if engine == "spark" else engine) is None:
-        print(f"{engine} is not installed: pip install 'streamgauge[bench]'", file=sys.stderr)
+        print(f"{engine} is not installed: install streamgauge with its extra 'bench'", file=sys.stderr)
         return {}
     command = [sys.executable, "-m", "bench.peers.engines", engine, str(threads), *queries]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

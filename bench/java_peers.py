@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from streamgauge.apps.dev.kafka.jars import KAFKA, _ivy_jar, _proxy_options, _settings_options
@@ -69,18 +71,36 @@ def jars(artifacts: list[str]) -> Path:
 
 
 def run(program: str, artifacts: list[str], *arguments: object, options: tuple[str, ...] = ()) -> str:
-    """The last line that a program of ``bench/peers`` prints, compiled with the sources that it uses.
+    """The last line that a program of ``bench/peers`` prints.
 
     `options` are the Java machine's. Raises `RuntimeError` with what it said, if it can't be compiled or
     fails.
     """
-    java, classes = str(find_java().program), os.pathsep.join(map(str, jars(artifacts).glob("*.jar")))
-    with tempfile.TemporaryDirectory() as scratch:
-        compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        sources = ["-sourcepath", str(PEERS), str(PEERS / f"{program}.java")]
-        _checked([*compiler, "-nowarn", "-d", scratch, "-cp", classes, *sources])
-        machine = [java, f"-Djava.io.tmpdir={scratch}", *options, "-cp", f"{scratch}{os.pathsep}{classes}"]
-        return _checked([*machine, program, *map(str, arguments)]).splitlines()[-1]
+    return _checked(command(program, artifacts, *arguments, options=options)).splitlines()[-1]
+
+
+def command(
+    program: str, artifacts: list[str], *arguments: object, options: tuple[str, ...] = ()
+) -> list[str]:
+    """The command that runs a program of ``bench/peers``, compiled with the sources that it uses.
+
+    Raises `RuntimeError` if it can't be compiled.
+    """
+    classes = os.pathsep.join(map(str, jars(artifacts).glob("*.jar")))
+    folder = _compiled(program, classes)
+    machine = [str(find_java().program), f"-Djava.io.tmpdir={folder}", *options]
+    return [*machine, "-cp", f"{folder}{os.pathsep}{classes}", program, *map(str, arguments)]
+
+
+@cache
+def _compiled(program: str, classes: str) -> str:
+    """The folder of a program's classes, until this process ends."""
+    scratch = tempfile.TemporaryDirectory()
+    atexit.register(scratch.cleanup)
+    compiler = [str(find_java().program), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    sources = ["-sourcepath", str(PEERS), str(PEERS / f"{program}.java")]
+    _checked([*compiler, "-nowarn", "-d", scratch.name, "-cp", classes, *sources])
+    return scratch.name
 
 
 def _checked(command: list[str]) -> str:

@@ -28,7 +28,7 @@ import pyarrow as pa
 from bench.columns import GROUPS, ROWS, SLICES, columns, texts
 from bench.engines import Answer, answers, beside, java, millions
 from bench.measure import line, medians, spread
-from streamgauge.sketches.core.columns import as_values
+from streamgauge.sketches.core.columns.columns import as_values
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.theta import Theta, ThetaGroups
 

@@ -64,12 +64,14 @@ def labelled(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def judged(lines: list[tuple[dict[str, Any], str]]) -> Iterator[tuple[str, dict[str, Any], str, Any]]:
-    """What became of each line, its label, its text, and the row that the app made of it."""
+    """The outcome of each line, its label, its text, and the row that the app made of it."""
     job = Job.of(APP, "lines")
     stream = job.form.source(Feed("bench", "localhost:9092"), job.settings)
     values = [(f"{_BEGAN} {line}" if _NO_TIME.match(line) else line).encode() for _, line in lines]
-    decoded = stream.kafka_source.value.decode(Messages.of(values, timestamps=[_SENT_MS] * len(values)))
-    rows = stream.transform(decoded.frame.lazy()).collect().to_dicts()
+    decoded = stream.reading.kafka_source.value.decode(
+        Messages.of(values, timestamps=[_SENT_MS] * len(values))
+    )
+    rows = stream.reading.transform(decoded.frame.lazy()).collect().to_dicts()
     numbers = list(range(len(values))) if decoded.rows is None else decoded.rows.tolist()
     by_number = dict(zip(numbers, rows))
     for number, (label, line) in enumerate(lines):
@@ -103,7 +105,7 @@ def of_crowdsec(folder: Path) -> list[tuple[dict[str, Any], str]]:
 
 
 def table_of(files: dict[str, list[tuple[dict[str, Any], str]]], shown: bool) -> Table:
-    """What became of the lines of each file."""
+    """The outcome of the lines of each file."""
     table, sums = Table("file", *COLUMNS), Counter[str]()
     for name, lines in files.items():
         counts = Counter[str]()

@@ -62,7 +62,7 @@ _BEGAN = datetime(2009, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Outcome:
-    """What became of a file: its format or why it was refused, its rows, and those that are wrong."""
+    """The outcome of a file: its format or why it was refused, its rows, and those that are wrong."""
 
     format: str = ""
     rows: int = 0
@@ -93,7 +93,7 @@ def outcome_of(app: App, path: Path, judge: Judge) -> Outcome:
         timestamps=[now if message.sent_ms is None else message.sent_ms for message in messages],
     )
     frames, before = [], 0
-    for part, decoded in stream.kafka_source.decoded(batch):
+    for part, decoded in stream.reading.kafka_source.decoded(batch):
         stepped = steps.apply(decoded.frame, lambda rows, why: outcome.dead.extend([why] * len(rows)))
         numbers = np.arange(len(part)) if decoded.rows is None else decoded.rows
         frames.append(stepped.frame.with_columns(number=pl.Series(before + numbers[stepped.numbers])))
@@ -251,7 +251,7 @@ def counts_of(outcome: Outcome) -> Counter[str]:
 
 
 def table_of(clone: Path, reasons: bool) -> Table:
-    """What became of a clone's files; wrong rows are printed, up to three for each file."""
+    """The outcome of a clone's files; wrong rows are printed, up to three for each file."""
     app, files_of, judge = COLLECTIONS[clone.name]
     by_name: dict[str, Counter[str]] = {}
     formats: dict[str, dict[str, None]] = {}

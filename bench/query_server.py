@@ -1,4 +1,4 @@
-"""A query server while its table goes on: the top ten of an hour of minutes, of 10,000 groups each.
+"""A query server while its table grows: the top ten of an hour of minutes, of 10,000 groups each.
 
 All of it is there but Kafka: deltas are folded in as the log brings them, some a second, a new window begins
 every few seconds, and clients ask over HTTP, one request after the other.

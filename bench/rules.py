@@ -179,7 +179,7 @@ def evaluated(groups: WindowGroups, rules: Sequence[Rule]) -> None:
 
 
 def own(rules: Sequence[Rule]) -> list[Rule]:
-    """The same rules as those of somebody's own, which see every row."""
+    """The same rules as rules of a user's own, which see every row."""
 
     def window(kind: type[Rule]) -> Callable[..., Iterator[Alert]]:
         return lambda self, *rest: kind.window(self, *rest)

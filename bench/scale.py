@@ -14,12 +14,11 @@ of a worker in that day, ``KEYS`` the number of groups.
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 import tracemalloc
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ import polars as pl
 import pyarrow as pa
 
 import streamgauge as sg
+from streamgauge.apps.sizing.costs import Costs
 from streamgauge.formats import Messages
 from streamgauge.operators.consumer.log.messages import decode, encode
 from streamgauge.operators.consumer.merge.merger import Merger
@@ -48,8 +48,6 @@ EACH = int(os.environ.get("EACH", 60_000))
 DRIVER = int(os.environ.get("DRIVER", 0))
 BEGIN = 1_767_225_600
 MINUTE_US = 60_000_000
-UTILISATION = 0.7
-"""How busy a core is meant to be."""
 SCHEMA = {"at": pl.Int64, "key": pl.Int64, "user": pl.Int64, "price": pl.Float64}
 VALUE = sg.json(SCHEMA)
 STREAM = (
@@ -58,57 +56,6 @@ STREAM = (
     .tumbling("1m", delay="0s")
     .agg(n=sg.count(), users=sg.distinct("user"), prices=sg.quantiles("price"))
 )
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Seconds of a core and bytes, each of one."""
-
-    decode: float
-    """A message's decoding."""
-    sketch: float
-    """A message's sketching."""
-    encode_row: float
-    """A delta's row, made into bytes."""
-    merge_row: float
-    """A delta's row, decoded and merged."""
-    merge_delta: float
-    """A delta, whatever is in it."""
-    close_row: float
-    """A group of a closed window, emitted as an answer."""
-    row_bytes: float
-    """A delta's row on the table topic."""
-    state_bytes: float
-    """A group of an open window."""
-
-    def needs(
-        self,
-        rate: float,
-        partitions: int,
-        groups: int,
-        every: float,
-        tables: int = 1,
-        window: float = 60.0,
-        keyed: bool = False,
-    ) -> dict[str, float]:
-        """Cores of workers and mergers, and traffic, for so many messages a second.
-
-        Each of the input's `partitions` sends a delta every so many seconds to each of the `tables`
-        partitions of the table topic, with a row for each group that it has seen since: of all groups, or,
-        in a topic that is `keyed` by the group, of those that are its own.
-        """
-        near = groups / partitions if keyed else groups
-        seen = near * -math.expm1(-rate * every / partitions / near)
-        rows = partitions * seen / every
-        worker = rate * (self.decode + self.sketch) + rows * self.encode_row
-        merger = rows * self.merge_row + partitions * tables / every * self.merge_delta
-        merger += groups / window * self.close_row
-        return {
-            "worker cores": worker / UTILISATION,
-            "merger cores": merger / UTILISATION,
-            "table MB/s": rows * self.row_bytes / 1e6,
-            "state GB": 2 * groups * self.state_bytes / 1e9,
-        }
 
 
 def frame_of(rows: int, groups: int, seed: int, minute: int = 0) -> pl.DataFrame:
@@ -242,7 +189,7 @@ def planning(partitions: int) -> tuple[float, int, int]:
         .tumbling("1m")
         .agg(n=sg.count())
     )
-    options = KafkaOptions.parse({"subscribe": "input"}, stream, stream.kafka_source.settings)
+    options = KafkaOptions.parse({"subscribe": "input"}, stream, stream.reading.kafka_source.settings)
     places = [("input", number) for number in range(partitions)]
 
     def plan() -> str:

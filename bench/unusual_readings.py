@@ -1,10 +1,11 @@
 """Unusual readings: labelled windows that are found and false alarms, of `Unusual` and of an EWMA, by series.
 
-``python -m bench.unusual_readings FOLDER``, or BENCH_READINGS=FOLDER: CSV files with the columns timestamp
-and value, a series each, and windows.json with the labelled windows by a series' name, [[begin, end], …],
-as the Numenta Anomaly Benchmark has them. A window is found if an alarm begins in it, and false is what
-begins in none. The EWMA (weight 0.125) fires on a value that is more than ten of its standard deviations
-away. Alarms of both that begin less than half a day after the one before has ended are that one.
+``python -m bench.unusual_readings FOLDER``; without one, `nab_dev` in the folder that STREAMGAUGE_RECORDINGS
+names. It has CSV files with the columns timestamp and value, a series each, and windows.json with the
+labelled windows by a series' name, [[begin, end], …], as the Numenta Anomaly Benchmark has them. A window
+is found if an alarm begins in it; an alarm that begins in none is false. The EWMA (weight 0.125) fires on a
+value that is more than ten of its standard deviations away. If an alarm begins less than half a day after
+the one before has ended, both are one.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ def score(times: Sequence[datetime], windows: Sequence[tuple[datetime, datetime]
 
 def main(folder: Path | None = None) -> list[dict[str, Any]]:
     """Score each series of a folder."""
-    folder = folder or Path(os.environ.get("BENCH_READINGS", "../shared/data/nab_dev"))
+    folder = folder or Path(os.environ.get("STREAMGAUGE_RECORDINGS", ".")) / "nab_dev"
     if not (folder / "windows.json").exists():
-        return [line(f"no {folder}/windows.json: name a folder by BENCH_READINGS", "", "", "")]
+        return [line(f"no {folder}/windows.json: name a folder by STREAMGAUGE_RECORDINGS", "", "", "")]
     lines, totals = [], dict.fromkeys(RULES, Score(0, 0, 0))
     for name, windows in json.loads((folder / "windows.json").read_text()).items():
         readings = pl.read_csv(folder / f"{name}.csv").with_columns(
