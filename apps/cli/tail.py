@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...operators.rendering.names import visible_name
-from ...operators.watching.terminal import write_json, write_line
+from ...operators.watching.terminal import write_line
 from ..ending import at_once, in_order
 from .settings import Config, ConfigFile, Servers, kafka_settings
 
@@ -68,7 +68,7 @@ def tail(
         streamgauge tail posts.dead-letters --from earliest
     """
     with at_once():
-        from ..topics.decoded import MessageDecoding
+        from ..topics.decoded import MessageDecoding, decoded_line
         from ..topics.message_reading import TopicReading
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
@@ -77,14 +77,14 @@ def tail(
             "--schema and --registry: values name their schemas, or they don't; give one of the two"
         )
     decoding = MessageDecoding(schema, registry)
-    write = write_json if as_json else _write_line
+    line = decoded_line if as_json else _as_line
     with in_order() as stack, suppress(KeyboardInterrupt):
         reading = TopicReading(settings, topic, partition)
         stack.callback(reading.close)
         span = reading.span(begin, n)
         try:
             for message in _messages(reading, span, follow, n):
-                write(decoding.of(message), flush=follow)
+                write_line(line(decoding.of(message)), flush=follow)
         except BrokenPipeError:
             # The reader of our output has seen enough; Python would complain once more at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -110,10 +110,6 @@ def _messages(reading: Any, span: Span, follow: bool, n: int | None) -> Iterator
                 return
             yield message
             left = None if left is None else left - 1
-
-
-def _write_line(message: dict[str, Any], flush: bool) -> None:
-    write_line(_as_line(message), flush=flush)
 
 
 def _as_line(message: dict[str, Any]) -> str:

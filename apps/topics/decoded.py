@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,10 +21,33 @@ from ...operators.kafka.chunked_records import Record
 from ...operators.kafka.log_faults import DeltaError
 from ...operators.table.schema import aggregates_of, from_ipc, keys_of
 from ...operators.table.windows import edges
+from ...operators.watching.terminal import escaped_json, json_line
 from ...sketches.core.protocol import SketchError
 
 _ARROW = b"\xff\xff\xff\xff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class JsonText(str):
+    """A JSON value as it was sent, on one line: parsed and written again, 1e400 would become Infinity."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: bytes) -> JsonText:
+        r"""Take a message's bytes; raises `ValueError` if they are not JSON.
+
+        >>> JsonText.of(b'{"price": 0.1000000000000000055,\n "n": 1e400}\n')
+        '{"price": 0.1000000000000000055, "n": 1e400}'
+        """
+        text = value.decode(json.detect_encoding(value))
+        json.loads(text, parse_float=str, parse_int=str, parse_constant=_refuse_constant)
+        # JSON's strings contain no line ends and tabs, which are escaped there.
+        return cls(re.sub(r" *[\r\n\t][\r\n\t ]*", " ", text.strip()))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 @dataclass(frozen=True)
@@ -49,7 +73,7 @@ class MessageDecoding:
         return {}
 
     def of(self, message: Message) -> dict[str, Any]:
-        """Return all of a message as plain JSON; `form` is how its value was decoded."""
+        """Return all of a message as plain JSON, a JSON value as `JsonText`; `form` is how it was decoded."""
         given: Any = message.headers() or ()
         headers: list[tuple[str, bytes | None]] = [(name, value) for name, value in given]
         form, value = self._value(message.value(), dict(headers))
@@ -84,7 +108,7 @@ class MessageDecoding:
         if value[:1] == b"\0" and len(value) > FRAME:
             return self._framed(value)
         try:
-            return "json", json.loads(value)
+            return "json", JsonText.of(value)
         except (ValueError, RecursionError):
             text = _text(value)
             return ("text" if isinstance(text, str) else "bytes"), text
@@ -130,6 +154,19 @@ class MessageDecoding:
         except Exception as error:  # fastavro raises all kinds of errors for bytes in another format
             hint = f"not Avro of that schema: {type(error).__name__}"
             return "bytes", {"bytes": value.hex(), "hint": hint}
+
+
+def decoded_line(message: Mapping[str, Any]) -> str:
+    """Write what `MessageDecoding.of` returned as one line of JSON, a JSON value as it was sent.
+
+    >>> decoded_line({"offset": 7, "form": "json", "value": JsonText("[1e400]")})
+    '{"offset": 7, "form": "json", "value": [1e400]}'
+    """
+    value = message["value"]
+    if not isinstance(value, JsonText):
+        return json_line(message)
+    rest = json_line({name: part for name, part in message.items() if name != "value"})
+    return f'{rest[:-1]}, "value": {escaped_json(value)}}}'
 
 
 def written(milliseconds: int) -> str:

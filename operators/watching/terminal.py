@@ -37,7 +37,16 @@ def write_json(value: Any, file: TextIO | None = None, flush: bool = False) -> N
 
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """Plain values as JSON, with the characters that `escaped` escapes written as JSON escapes."""
-    return CONTROLS.sub(_in_json, json.dumps(value, ensure_ascii=False, default=default))
+    return escaped_json(json.dumps(value, ensure_ascii=False, default=default))
+
+
+def escaped_json(text: str) -> str:
+    r"""Write what `escaped` escapes within the strings of a JSON text as JSON escapes.
+
+    >>> escaped_json('["\u202eé"]') == r'["\u202eé"]'
+    True
+    """
+    return CONTROLS.sub(_in_json, text)
 
 
 class LogFormatter(logging.Formatter):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from fastavro import schemaless_writer
 
-from streamgauge.apps.topics.decoded import MessageDecoding
+from streamgauge.apps.topics.decoded import MessageDecoding, decoded_line
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.table.schema import to_ipc
 
@@ -66,9 +66,12 @@ def shown(value: bytes | None, decoding: MessageDecoding = MessageDecoding(), **
 @pytest.mark.parametrize(
     ("value", "form", "reported"),
     [
-        (b'{"user": "\xc3\xa9"}', "json", {"user": "é"}),
-        (b" [1, 2]", "json", [1, 2]),
-        (b"7", "json", 7),
+        (b'{"user": "\xc3\xa9"}', "json", '{"user": "é"}'),
+        (b" [1,\t2,\r\n  1e400 ] ", "json", "[1, 2, 1e400 ]"),
+        (b'{"n":0.1000000000000000055,"n":-0}', "json", '{"n":0.1000000000000000055,"n":-0}'),
+        (b"7" * 5_000, "json", "7" * 5_000),
+        ('"\u2028\ufeff"'.encode("utf-16"), "json", '"\u2028\ufeff"'),
+        (b"[NaN]", "text", "[NaN]"),
         (b"a,b\n", "text", "a,b\n"),
         (b"", "text", ""),
         (b"\xff\x00", "bytes", {"bytes": "ff00"}),
@@ -82,6 +85,17 @@ def test_values_are_shown_as_what_they_are(value: bytes | None, form: str, repor
     assert (result["form"], result["value"]) == (form, reported)
 
 
+@pytest.mark.parametrize("text", ["1e400", '{"a": [0.10, 12345678901234567890.5]}', '"\\ud800"', "null"])
+def test_a_json_value_is_written_as_it_was_sent(text: str) -> None:
+    line = decoded_line(MessageDecoding().of(Got(text.encode(), key=b"k")))  # type: ignore[arg-type]
+    assert line.endswith(f'"value": {text}}}') and json.loads(line)["value"] == json.loads(text)
+
+
+def test_a_json_value_cannot_command_the_terminal() -> None:
+    line = decoded_line(MessageDecoding().of(Got('{"\u202e": "\x7f"}'.encode())))  # type: ignore[arg-type]
+    assert line.endswith('{"\\u202e": "\\u007f"}}') and json.loads(line)["value"] == {"\u202e": "\x7f"}
+
+
 def test_the_rest_of_a_message() -> None:
     result = shown(b"1", key=b"ann", headers=[("a", b"x"), ("a", None), ("b", b"\xff")])
     assert result == {
@@ -92,7 +106,7 @@ def test_the_rest_of_a_message() -> None:
         "key": "ann",
         "headers": [["a", "x"], ["a", None], ["b", {"bytes": "ff"}]],
         "form": "json",
-        "value": 1,
+        "value": "1",
     }
 
 
