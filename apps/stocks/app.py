@@ -70,17 +70,21 @@ _BAR = {
 
 
 def _tape(rows: Stream) -> Stream:
-    """Each trade and each bar on its own, in the order of time; duplicates count once."""
+    """Each trade and each bar on its own, in the order of time; duplicates count once.
+
+    A bar that is sent again with other figures takes the place of the first, and is no duplicate.
+    """
     name = "identity" if "identity" in rows.columns else "seq"
     return (
-        rows.group_by("symbol", "venue", name, "at")
+        rows.with_columns(sent=pl.when(pl.col("kind") != "restated").then("kind"))
+        .group_by("symbol", "venue", name, "at")
         .tumbling("5s", delay="5s")
         .agg(
             number=last("seq"),
             price=last("price"),
-            open=first("open"),
-            high=max_("high"),
-            low=min_("low"),
+            open=last("open"),
+            high=last("high"),
+            low=last("low"),
             size=last("size"),
             value=last("value"),
             shares=last("shares"),
@@ -94,7 +98,7 @@ def _tape(rows: Stream) -> Stream:
             halted=last("halted"),
             reason=last("reason"),
             arrived=min_("arrived"),
-            times=count(),
+            times=count("sent"),
         )
     )
 

@@ -1,11 +1,12 @@
 """Alpaca's websocket: trades (t), minute bars (b) and daily ones (d), of stocks and crypto, and statuses (s).
 
-Events come alone or in a list. Crypto trades name the taker's side (``tks``), stock trades don't. A daily bar
-is sent again every minute, so daily bars are read only if requested, by ``--set events=d``. Later corrections
-of bars (u) are filtered. So are official opens and closes, and corrected closes (conditions Q, M and 9): they
-repeat the auction's price, and nothing is traded. A cancellation (x) names a trade by its id ``i``; a
-correction (c) cancels the trade ``oi``, and the trade ``ci`` takes its place. Statuses have the tapes' codes:
-H and P, or 2 on tapes A and B, for a halt; T, or 3, for trading.
+Events come alone or in a list. Crypto trades name the taker's side (``tks``), stock trades don't. A daily
+bar is sent again every minute, so daily bars are read only if requested, by ``--set events=d``. If trades
+come late, their minute's bar is sent once more (u) and takes the place of the first. Official opens and
+closes, and corrected closes (conditions Q, M and 9), are filtered: they repeat the auction's price, and
+nothing is traded. A cancellation (x) names a trade by its id ``i``; a correction (c) cancels the trade
+``oi``, and the trade ``ci`` takes its place. Statuses have the tapes' codes: H and P, or 2 on tapes A and
+B, for a halt; T, or 3, for trading.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ _FIELDS = (
     "cs",
     "cc",
 )
-_SPANS = {"b": 60, "d": 86_400}
-_EVENTS = ("t", *_SPANS, "s")
+_SPANS = {"b": 60, "d": 86_400, "u": 60}
+_EVENTS = ("t", "b", "d", "s")
 _STATES = {"H": 1.0, "P": 1.0, "2": 1.0, "T": 0.0, "3": 0.0}
 _OFFICIAL = '"[MQ9]"'
 _AUCTIONS = (('"O"', "opening"), ('"6"', "closing"), ('"5"', "reopening"), ('"X"', "crossing"))
 _CORRECTIONS = ("x", "c")
-_KNOWN = {*_EVENTS, "q", "u", "c", "x", "s", "l", "o"}
+_KNOWN = {*_EVENTS, "q", "u", "c", "x", "l", "o"}
 
 
 def rows(feed: Feed, settings: Settings) -> Stream:
@@ -73,7 +74,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     trade = ((kind == "t") & kind.is_in(wanted)).fill_null(False) & ~official
     status = (kind == "s").fill_null(False) & text(of["sc"]).is_in(list(_STATES)) & ("s" in wanted)
     status = status.fill_null(False)
-    bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
+    restated = ((kind == "u") & ("b" in wanted)).fill_null(False)
+    bar = (kind.is_in(["b", "d"]) & kind.is_in(wanted)).fill_null(False) | restated
     at = _at(of, wanted)
     unpriced = by_codes(conditions, text(of["z"]))
     return as_trades(
@@ -85,6 +87,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         symbol=text(of["S"]),
         kind=pl.when(trade)
         .then(pl.lit("trades"))
+        .when(restated)
+        .then(pl.lit("restated"))
         .when(bar)
         .then(pl.lit("bars"))
         .when(status)
@@ -118,7 +122,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _at(of: dict[str, pl.Expr], wanted: list[str]) -> pl.Expr:
-    kinds = [*wanted, *(_CORRECTIONS if "t" in wanted else ())]
+    kinds = [*wanted, *(_CORRECTIONS if "t" in wanted else ()), *("u" if "b" in wanted else ())]
     return iso_time(pl.when(text(of["T"]).is_in(kinds)).then(of["t"]))
 
 

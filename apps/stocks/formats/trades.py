@@ -140,7 +140,9 @@ def as_trades(
             sold=pl.when(pl.col("side") == "sell").then(pl.col("size")),
         )
         .with_columns(
-            seq=pl.when(pl.col("kind") == "bars").then("seq").otherwise(pl.coalesce("seq", unnumbered)),
+            seq=pl.when(pl.col("kind").is_in(["bars", "restated"]))
+            .then("seq")
+            .otherwise(pl.coalesce("seq", unnumbered)),
         )
         .with_columns(
             **({} if identity is None else {"identity": named_by}),

@@ -126,6 +126,29 @@ def test_a_price_that_is_cancelled_at_once_was_never_the_highest() -> None:
     assert [one.partition(":")[0] for one in drops] == ["sharp drop fired", "sharp drop withdrawn"]
 
 
+def test_a_bar_that_is_restated_takes_the_place_of_the_first() -> None:
+    bar = {"T": "b", "S": "AAPL", "o": 100, "h": 101, "l": 99, "c": 100, "v": 500}
+    wrong = bar | {"h": 125, "c": 115, "t": day(2, "14:00:00")}
+    coming = [
+        bar | {"t": day(1, "19:00:00")},
+        bar | {"t": day(2, "13:59:00")},
+        wrong,
+        wrong | {"T": "u", "h": 102, "c": 101, "v": 510},  # half a minute later
+        bar | {"t": day(2, "14:01:00")},
+        bar | {"t": day(2, "14:02:00")},
+    ]
+    said = [one for some in live("alpaca", coming) for one in some]
+    assert not said, said
+    silent = [*coming[:3], {"T": "s", "S": "MSFT", "sc": "T", "t": day(2, "14:00:20")}, *coming[3:]]
+    said = [one for some in live("alpaca", silent) for one in some]
+    names = {
+        state: [one.partition(f" {state}:")[0] for one in said if f" {state}:" in one]
+        for state in ("fired", "withdrawn")
+    }
+    assert sorted(names["fired"]) == ["price band", "rolling gain", "session gain", "trading pause"]
+    assert sorted(names["withdrawn"]) == sorted(names["fired"]) and len(said) == 8
+
+
 def test_polygon_s_correction_indicators() -> None:
     trade = {"ev": "T", "sym": "MSFT", "x": 4, "z": 3, "p": 100.0, "s": 20_000, "t": 1_700_000_000_000}
     close = trade | {"s": 100}
@@ -158,3 +181,14 @@ def test_a_recording_has_neither_the_cancelled_trade_nor_a_volume_of_the_correct
     assert result.account.filtered == 2 and not result.alerts
     assert query(result.tables["hours"])["volume"].to_list() == [20_200]
     assert query(result.tables["flow"])["trades"].to_list() == [2]
+
+
+def test_a_restated_bar_is_neither_a_bar_more_nor_a_duplicate(tmp_path: Path) -> None:
+    bar = {"T": "b", "S": "AAPL", "o": 100, "h": 101, "l": 99, "c": 100, "v": 500}
+    bars = [bar | {"t": day(1, f"14:{minute:02}:00")} for minute in range(3)]
+    path = tmp_path / "bars.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in [*bars, bars[1] | {"T": "u", "v": 520}]))
+    result = tried(path, parts=("tape", "minutes"))
+    assert not result.alerts and query(result.tables["minutes"])["volume"].to_list() == [500, 500, 500]
+    tape = query(result.tables["tape"])
+    assert tape["size"].to_list() == [500, 520, 500] and tape["times"].to_list() == [1, 1, 1]
