@@ -183,7 +183,8 @@ class LazyRows(Sequence[Row]):
 class WindowBatch:
     """The rows of several windows as one set of columns, ordered by window and, within one, by time.
 
-    Rows are numbered in this order. Columns are computed once for all rules.
+    Rows are numbered in this order. Columns are computed once for all rules. As pairs, a window may come
+    several times, with some of its rows each time.
 
     >>> rows = [Row({"k": "a"}, 0, 9, {"n": 2}), Row({"k": "b"}, 0, 9, {"n": 3})]
     >>> batch = WindowBatch({(9, 0): rows, (18, 9): [Row({"k": "a"}, 9, 18, {})]})
@@ -191,9 +192,12 @@ class WindowBatch:
     ([0, 0, 1], ['["a"]', '["b"]', '["a"]'], [2.0, 3.0, nan])
     """
 
-    def __init__(self, windows: Mapping[Window, Sequence[Row]]) -> None:
-        self.windows = list(windows)
-        self.rows = list(windows.values())
+    def __init__(
+        self, windows: Mapping[Window, Sequence[Row]] | Sequence[tuple[Window, Sequence[Row]]]
+    ) -> None:
+        pairs = [*(windows.items() if isinstance(windows, Mapping) else windows)]
+        self.windows = [window for window, _ in pairs]
+        self.rows = [rows for _, rows in pairs]
         self._parts = list(_parts(self.rows))
         sizes = np.array([len(rows) for rows in self.rows], np.int64)
         self.window = np.repeat(np.arange(len(sizes)), sizes)

@@ -286,7 +286,8 @@ class KeyOrder:
         if not usable:
             return []
         if not self.lateness_us:
-            alerts = [alert for one in self.live for alert in self._replayed(one, usable, step_us)]
+            batch = _by_arrival(usable)
+            alerts = [alert for one in self.live for alert in _replayed(one, batch, step_us)]
             fresh = [late_by(self._sign(alert), window) for alert in alerts]
             self._note(fresh)
             return fresh
@@ -295,9 +296,10 @@ class KeyOrder:
         held = [by_time[own] for own in sorted(by_time)]
         before = {alert.id: alert for alert in self._reported.get(key, ())}
         signed: list[Alert] = []
+        batch = _by_arrival(held)
         for number, source in self._final.items():
             own = source.extract(key)
-            said = [*self._replayed(own, held, step_us), *own.advance(window[0], step_us)]
+            said = [*_replayed(own, batch, step_us), *own.advance(window[0], step_us)]
             some = [late_by(self._sign(alert), window) for alert in said]
             own, some = self._as_reported(source, own, key, held, before, some, step_us)
             self.live[number].insert(key, own)
@@ -328,7 +330,7 @@ class KeyOrder:
         in_time = [Held((one.row.at_us + 1, one.row.at_us), one.row) for one in held]
         other = source.extract(key)
         other.forget_lags()
-        said = self._replayed(other, in_time, step_us)
+        said = _replayed(other, _by_arrival(in_time), step_us)
         said += other.advance(max(one.at_us for one in (*brought, *alerts)) + 1, step_us)
         signed = [self._sign(alert) for alert in said]
         if not {one.id for one in signed} & {one.id for one in brought}:
@@ -356,13 +358,6 @@ class KeyOrder:
                 self.lateness_us / 1e6,
             )
         self.too_late[name] += readings
-
-    def _replayed(self, evaluator: Evaluator, held: Sequence[Held], step_us: int) -> list[Alert]:
-        alerts = []
-        for window, some in groupby(held, lambda one: one.window):
-            batch = WindowBatch({window: [one.row for one in some]})
-            alerts += [one.alert for one in evaluator.evaluate(batch, step_us, False)]
-        return alerts
 
     def _note(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
@@ -396,14 +391,15 @@ class KeyOrder:
                 for one in over:
                     orderly.setdefault(one.window, []).append(one.row)
                 continue
+            batch = _by_arrival(over)
             for evaluator in self._final.values():
                 own = evaluator.extract(key)
-                alerts += self._replayed(own, over, 0)
+                alerts += _replayed(own, batch, 0)
                 evaluator.insert(key, own)
         if orderly:
             batch = WindowBatch({window: orderly[window] for window in sorted(orderly)})
             for evaluator in self._final.values():
-                alerts += [one.alert for one in evaluator.evaluate(batch, 0, False)]
+                alerts += _replayed(evaluator, batch, 0)
         self._final_at |= final
         known = {self._sign(alert).id for alert in alerts}
         for key in final:
@@ -430,6 +426,17 @@ class KeyOrder:
         del self._latest[key]
         for kept in (self._final_at, self._held, self._reported):
             kept.pop(key, None)
+
+
+def _by_arrival(held: Sequence[Held]) -> WindowBatch:
+    """A key's readings in the order of their times, each in the window in which it arrived."""
+    runs = groupby(held, lambda one: one.window)
+    return WindowBatch([(window, [one.row for one in some]) for window, some in runs])
+
+
+def _replayed(evaluator: Evaluator, batch: WindowBatch, step_us: int) -> list[Alert]:
+    """The alerts for these readings alone: time passes with none of their windows."""
+    return [one.alert for one in evaluator.evaluate(batch, step_us, False)]
 
 
 def _counted_as(key: str, counts: Counter[str]) -> str:

@@ -2,8 +2,9 @@
 
     python driver.py '{"master": "spark://…", "servers": "localhost:9092", "folder": "…", "jobs": ["stream"]}'
 
-With `strike` a step of the stream, in the middle of a micro-batch, strikes whenever that file is there: it
-removes the file and kills what `victim`, or the file, names.
+With `connect` its session is that of a Connect server of its own, in a JVM that it starts. With `strike` a
+step of the stream, in the middle of a micro-batch, strikes whenever that file is there: it removes the file
+and kills what `victim`, or the file, names.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import streamgauge as sg
@@ -27,6 +29,13 @@ TRADE = {"symbol": pl.String, "user": pl.Int64, "price": pl.Float64, "at": pl.Da
 AGGREGATES = {
     "Catalyst": lambda: {"n": sg.count(), "users": sg.distinct("user"), "units": sg.sum("user")},
     "buckets": lambda: {"n": sg.count(), "users": sg.distinct("user"), "prices": sg.quantiles("price")},
+}
+
+CONNECT = {
+    "spark.api.mode": "connect",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
 }
 
 
@@ -85,9 +94,15 @@ def main(given: dict[str, Any]) -> None:
     """Run the jobs."""
     folder, servers, topic = Path(given["folder"]), given["servers"], given.get("topic", "trades")
     started = time.monotonic()
-    spark = sg.spark.session(
-        "cluster", given["master"], given.get("config", {}), archive=given.get("archive")
-    )
+    if given.get("connect"):
+        builder = SparkSession.builder.appName("cluster").master(given["master"])
+        for name, value in {**given.get("config", {}), **CONNECT}.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    else:
+        spark = sg.spark.session(
+            "cluster", given["master"], given.get("config", {}), archive=given.get("archive")
+        )
     report("session", time.monotonic() - started)
     strike, victim = given.get("strike", ""), given.get("victim", "")
 

@@ -100,7 +100,7 @@ class Process:
     def kill(self) -> None:
         """Kill it and what it started, as a machine that fails does."""
         if self.process.poll() is None:
-            for child in _below(self.process.pid):
+            for child in descendants(self.process.pid):
                 _kill(child)
             self.process.kill()
         self.process.wait()
@@ -256,11 +256,11 @@ def _children(process: int) -> Iterator[int]:
             continue
 
 
-def _below(process: int) -> list[int]:
+def descendants(process: int) -> list[int]:
     """All processes that a process has started, and those that they have."""
     below = []
     for child in _children(process):
-        below += [child, *_below(child)]
+        below += [child, *descendants(child)]
     return below
 
 

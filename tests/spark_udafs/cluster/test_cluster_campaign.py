@@ -19,12 +19,14 @@ from typing import Any
 import pytest
 
 from .conftest import Trades, check
-from .standalone import Cluster, end, executors, reports
+from .standalone import Cluster, descendants, end, executors, reports
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.apart, pytest.mark.soak]
 
 FAULTS = int(os.environ.get("FAULTS", 200))
 SEED = int(os.environ.get("SEED", random.randrange(1_000_000)))
+CONNECT = float(os.environ.get("CONNECT", 1 / 3))
+"""The share of episodes whose drivers are clients of a Connect server."""
 MOST = 24
 """Messages of a micro-batch, of which an episode has 150."""
 WAYS = {"stream": "Catalyst", "buckets": "buckets"}
@@ -72,10 +74,17 @@ class Episode:
     """A stream that drivers take up one after the other until it has read the topic."""
 
     def __init__(
-        self, cluster: Cluster, trades: Trades, folder: Path, job: str, config: Any, disk: bool
+        self,
+        cluster: Cluster,
+        trades: Trades,
+        folder: Path,
+        job: str,
+        config: Any,
+        disk: bool,
+        connect: bool,
     ) -> None:
         self.job, self.disk, self.folder, self.done = job, disk, folder, Counter[str]()
-        self._cluster, self._config = cluster, {**PATIENT, **config}
+        self._cluster, self._config, self._connect = cluster, {**PATIENT, **config}, connect
         self._given = {"servers": trades.servers, "topic": trades.topic, "folder": folder, "most": MOST}
         self._logs = folder.with_name(f"{folder.name}-logs")
         self._logs.mkdir()
@@ -85,7 +94,13 @@ class Episode:
     def _start(self) -> None:
         with (self._logs / "output").open("w") as output, (self._logs / "errors").open("a") as errors:
             self.driver = self._cluster.start(
-                output, errors, config=self._config, jobs=[self.job], strike=self._strike, **self._given
+                output,
+                errors,
+                config=self._config,
+                jobs=[self.job],
+                strike=self._strike,
+                connect=self._connect,
+                **self._given,
             )
 
     def ended(self, seconds: float) -> bool:
@@ -134,6 +149,19 @@ class Episode:
         self.done["kill -9 of the driver"] += 1
         self._start()
 
+    def kill_connect_server(self) -> None:
+        """Its client would wait for it for ten minutes, so it is ended as well; the next has a new server."""
+        servers = [one for one in descendants(self.driver.pid) if _program(one) == "java"]
+        if not self._connect or not servers:
+            return
+        for server in servers:
+            with suppress(ProcessLookupError):
+                os.kill(server, signal.SIGKILL)
+        self.ended(1.0)
+        end(self.driver)
+        self.done["kill -9 of the Connect server"] += 1
+        self._start()
+
     def pause_executor(self, seconds: float) -> None:
         running = [one for worker in self._cluster.workers for one in executors(worker)]
         if not running:
@@ -174,16 +202,23 @@ class Episode:
             self._start()
 
 
+def _program(process: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
+
+
 NAMED = {"python": "Python's workers", "executor": "an executor", "worker": "a worker"}
 
 
 def episode(cluster: Cluster, trades: Trades, folder: Path, dice: random.Random, most: int) -> Counter[str]:
     """Faults until the topic is read; the table and the account must be exact."""
-    job, config = dice.choice([*WAYS]), dice.choice(CONFIGS)
+    job, config, connect = dice.choice([*WAYS]), dice.choice(CONFIGS), dice.random() < CONNECT
     with small_disk(folder) as disk:
-        run = Episode(cluster, trades, folder, job, config, disk)
+        run = Episode(cluster, trades, folder, job, config, disk, connect)
         faults: list[Callable[[], None]] = [
             *(lambda victim=victim: run.strike(victim) for victim in STRUCK),
+            *([run.kill_connect_server] if connect else []),
             run.kill_driver,
             lambda: run.pause_executor(dice.uniform(1, 12)),
             lambda: run.hide_checkpoint(dice.uniform(1, 15)),
