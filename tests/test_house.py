@@ -85,6 +85,15 @@ def test_a_floor_imports_only_from_those_below() -> None:
     assert upwards == []
 
 
+def test_the_picture_of_the_floors_shows_every_room() -> None:
+    picture = (ROOT / "docs" / "pictures" / "house.svg").read_text()
+    rooms = {
+        path.parent for path in SOURCES if path.name == "__init__.py" and path.parent.parent.parent == ROOT
+    }
+    missing = sorted(str(room.relative_to(ROOT)) for room in rooms if f">{room.name}<" not in picture)
+    assert len(rooms) > 60 and not missing, "python docs/_site/house.py draws it again"
+
+
 def test_no_two_rooms_of_a_folder_import_each_other() -> None:
     """In no folder, by any detour: its rooms and modules can be read from the bottom up."""
     between: dict[str, dict[str, set[str]]] = {}
