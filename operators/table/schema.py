@@ -410,9 +410,29 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """A table from Spark, with wider keys and nullable columns, cast to this schema."""
-    noted = [field.with_metadata(schema.field(field.name).metadata) for field in table.schema]
+    noted = []
+    for field in table.schema:
+        like = schema.field(field.name)
+        noted.append(pa.field(field.name, _in_zones(field.type, like.type), metadata=like.metadata))
     table = in_current_form(table.cast(pa.schema(noted)).select(schema.names))
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in schema])).cast(schema)
+
+
+def _in_zones(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
+    """A type whose instants have the zone that they have in `like`.
+
+    Spark gives instants to Python in its session's zone, and Parquet's INT96, its default, has no zone.
+    """
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(like) and like.tz is not None:
+        return pa.timestamp(kind.unit, like.tz)
+    if pa.types.is_struct(kind) and pa.types.is_struct(like):
+        inner = {field.name: field.type for field in like}
+        return pa.struct(
+            [field.with_type(_in_zones(field.type, inner.get(field.name, field.type))) for field in kind]
+        )
+    if pa.types.is_list(kind) and pa.types.is_list(like):
+        return pa.list_(kind.value_field.with_type(_in_zones(kind.value_type, like.value_type)))
+    return kind
 
 
 def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:

@@ -117,6 +117,9 @@ def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
     return table_windows(json.loads(definitions.pop())) if len(definitions) == 1 else None
 
 
+_INSTANT = pa.timestamp("us", "UTC")
+
+
 def _row_definition(metadata: dict[bytes, bytes] | None) -> str | None:
     """The definition that all rows of a file from Spark must have; None if it isn't recorded."""
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
@@ -153,14 +156,18 @@ def without_definition(table: pa.Table) -> pa.Table:
 def footer_contents(
     metadata: dict[bytes, bytes] | None,
 ) -> tuple[dict[str, str], dict[str, pa.DataType], TableWindows | None]:
-    """The content of Spark's footer: aggregates' definitions, types of widened keys, and the windows.
+    """The content of Spark's footer: aggregates' definitions, types of keys, and the windows.
+
+    Only keys whose type in the file may be another are listed: widened ones, and instants, which Spark writes
+    as INT96 without a zone.
 
     If it lacks them, the first two are empty and the windows None.
     """
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     notes = {field["name"]: field["metadata"] for field in fields}
+    instants = {field["name"]: _INSTANT for field in fields if field["type"] == "timestamp"}
     return (
         {name: note[_DEFINITION] for name, note in notes.items() if _DEFINITION in note},
-        {name: arrow_type(note[KEY_TYPE]) for name, note in notes.items() if KEY_TYPE in note},
+        instants | {name: arrow_type(note[KEY_TYPE]) for name, note in notes.items() if KEY_TYPE in note},
         windows_of(notes.values()),
     )

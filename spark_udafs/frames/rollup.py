@@ -30,6 +30,7 @@ from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
 from ..merge.merge_plan import merge_edged, merge_timed, partials_of_table
 from ..merge.partials import Partials
+from ..worker_errors import raised_alone
 from .row_definitions import described
 from .tables import defined_by, one_schema, others_defined, timed_columns
 from .watermarks import has_watermark, with_watermark_of_rows
@@ -165,22 +166,23 @@ def _partial(
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_imports()
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            table = pa.Table.from_batches([batch]).rename_columns([*schema.names, DEFINED])
-            check_rows(table[DEFINED], defined)
-            table = with_schema(table.drop_columns([DEFINED]), schema)
-            if larger is not None:
-                mask = within(table, keys_of(schema), larger)
-                table = table if mask is None else table.filter(pa.array(mask))
-                starts, _ = edges(table)
-                # Rows keep their own start, by which Spark moves its watermark, and get the new window's end.
-                ends = pa.array(larger.first_ends(starts)).view(TIME_TYPE)
-                table = table.set_column(1, schema.field(END), ends)
-                if larger.calendar:
-                    begins = pa.array(larger.pane_starts(starts)).view(TIME_TYPE)
-                    table = table.set_column(0, schema.field(START), begins)
-            yield from plan.batches(table.select(plan.table.names))
+        with raised_alone():
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                table = pa.Table.from_batches([batch]).rename_columns([*schema.names, DEFINED])
+                check_rows(table[DEFINED], defined)
+                table = with_schema(table.drop_columns([DEFINED]), schema)
+                if larger is not None:
+                    mask = within(table, keys_of(schema), larger)
+                    table = table if mask is None else table.filter(pa.array(mask))
+                    starts, _ = edges(table)
+                    # Rows keep their own start, by which Spark moves its watermark, and get the new end.
+                    ends = pa.array(larger.first_ends(starts)).view(TIME_TYPE)
+                    table = table.set_column(1, schema.field(END), ends)
+                    if larger.calendar:
+                        begins = pa.array(larger.pane_starts(starts)).view(TIME_TYPE)
+                        table = table.set_column(0, schema.field(START), begins)
+                yield from plan.batches(table.select(plan.table.names))
 
     return run

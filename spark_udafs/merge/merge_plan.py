@@ -8,6 +8,7 @@ and not two that would have to be joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,14 @@ def merged_by_spark(window: StreamWindows | type[StreamWindows]) -> bool:
     return window.of_panes or window.kind in _PARTIALS
 
 
+def merged_by_catalyst(function: str) -> bool:
+    """Whether this version of Spark has the function that merges a family of sketches; "" is none.
+
+    Samples need `max_by` of several rows, which Spark has from 4.2 on.
+    """
+    return bool(function) and (function != "max_by" or "k" in signature(F.max_by).parameters)
+
+
 def plan_of(stream: Stream) -> Partials:
     """Return the partial rows of a stream."""
     return partials_of(schema_of(stream), stream.reading.arrow_types(), window=stream.window)
@@ -74,7 +83,7 @@ def partials_of(
     if panes is not None and panes.calendar:
         # Catalyst doesn't know where calendar windows begin.
         return OpenWindowsPartials(schema, PanesMerge(schema, panes))
-    if all(aggregate.family.spark_merge for aggregate in aggregates_of(schema).values()):
+    if all(merged_by_catalyst(aggregate.family.spark_merge) for aggregate in aggregates_of(schema).values()):
         return NativePartials(schema, columns, panes)
     windows = declared_windows(schema)
     if windows is not None and windows.merging:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import read_parquet, write_parquet
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.frames.rollup import rollup
 from streamgauge.spark_udafs.frames.tables import as_table
 from streamgauge.spark_udafs.frames.windows import window
 
@@ -71,3 +74,52 @@ def test_keys_that_spark_widens_keep_their_types(spark: Any, tmp_path: Path) -> 
     by_spark.write.parquet(str(tmp_path / "theirs"))
     back = read_parquet(tmp_path / "theirs")
     assert back == table and back.schema.equals(table.schema, check_metadata=True)
+
+
+@pytest.fixture
+def settings(spark: Any) -> Iterator[Callable[[str, str], None]]:
+    """Set the session's settings for one test."""
+    before: dict[str, str] = {}
+
+    def set_one(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name))
+        spark.conf.set(name, value)
+
+    yield set_one
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
+def test_instants_keep_their_zone_however_spark_stores_them(
+    spark: Any, settings: Callable[[str, str], None], tmp_path: Path, zone: str, stored: str
+) -> None:
+    settings("spark.sql.session.timeZone", zone)
+    settings("spark.sql.parquet.outputTimestampType", stored)
+    rows = spark.range(120).selectExpr(
+        "timestamp_seconds(1772906400 + id) AS at",
+        "timestamp_seconds(1772906400 + id % 2) AS key",
+        "TIMESTAMP_NTZ '2026-03-07 18:00:00' + make_dt_interval(0, 0, 0, id) AS local",
+    )
+    requested = {
+        "least": ask.min("at"),
+        "latest": ask.last("at"),
+        "local": ask.max("local"),
+        "some": ask.sample("at", k=2),
+        "most": ask.top_k("at", k=2),
+    }
+    by_minute = sketch(rows).groupBy("key", window("at", "1 minute")).agg(**requested)
+    by_minute.write.parquet(str(tmp_path / "minutes"))
+    table = read_parquet(tmp_path / "minutes")
+    collected = as_table(spark.read.parquet(str(tmp_path / "minutes")))
+    order = [(name, "ascending") for name in ("window_start", "key")]
+    assert table.sort_by(order) == pa.table(collected).sort_by(order)
+    start = datetime(2026, 3, 7, 18, tzinfo=UTC)
+    answers = query(table).sort("window_start", "key")
+    assert answers["key"].to_list() == [start + timedelta(seconds=n) for n in (0, 1, 0, 1)]
+    assert answers["least"].to_list() == [start + timedelta(seconds=n) for n in (0, 1, 60, 61)]
+    assert answers["latest"].to_list() == [start + timedelta(seconds=n) for n in (58, 59, 118, 119)]
+    assert answers["local"].dtype == pl.Datetime("us") and answers["local"][3].second == 59
+    whole = query(as_table(rollup(spark.read.parquet(str(tmp_path / "minutes")), every="1 hour", by=[])))
+    assert whole.select("least", "latest").row(0) == (start, start + timedelta(seconds=119))
