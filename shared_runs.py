@@ -86,7 +86,7 @@ def start_together(
     ... )
     >>> sg.start_together({"near": near, "far": far})
     Traceback (most recent call last):
-    ValueError: the streams 'near' and 'far' are read from other brokers or with other settings, but ...
+    ValueError: the streams 'near' and 'far' are read from different brokers or with different settings, ...
     """
     from .operators.consumer import runner
     from .operators.consumer.shared_run import options_of

@@ -53,7 +53,7 @@ def warn_if_shadowed(group: str, name: str) -> None:
 
     for entry in entry_points(group=group, name=name):
         log.warning(
-            "%s offers %r in %s, which is a name of streamgauge's own: it is ignored and must be renamed",
+            "%s offers %r in %s, a name that streamgauge itself uses: it is ignored; rename it",
             _package(entry),
             name,
             group,

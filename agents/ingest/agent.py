@@ -113,7 +113,8 @@ class Agent:
                 return Health(
                     False,
                     False,
-                    f"{work.name}: {work.state.under_way:,} messages wait, and none went in {seconds:.0f} s",
+                    f"{work.name}: {work.state.under_way:,} messages are waiting; none was delivered in the "
+                    f"last {seconds:.0f} s",
                 )
         if self._open < len(works):
             return Health(True, False, "some parts are not open yet")

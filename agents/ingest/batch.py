@@ -166,7 +166,7 @@ class Batch:
         if not long.any():
             return self
         dead = [
-            DeadLine(f"{self.lengths[at]} bytes, and at most {limit} go", self.value(int(at))[:shown])
+            DeadLine(f"{self.lengths[at]} bytes, above the limit of {limit}", self.value(int(at))[:shown])
             for at in np.flatnonzero(long)
         ]
         kept = self.where(~long, "")

@@ -25,11 +25,11 @@ def plan_of(document: Mapping[str, Any], places: FieldLines, name: str, folder: 
             raise places.error((key,), f"unknown field {key!r}; the fields are {', '.join(_TOP)}")
     for key in ("name", "folder"):
         if key in document and (not isinstance(document[key], str) or not document[key]):
-            raise places.error((key,), f"{key} must be a text, got {document[key]!r}")
+            raise places.error((key,), f"{key} must be a string that isn't empty, got {document[key]!r}")
     sources, channels, sinks = (_tables(document, role, places) for role in ("sources", "channels", "sinks"))
     if not sources or not sinks:
         missing = "sources" if not sources else "sinks"
-        raise places.error((), f"an agent needs at least one of its {missing}; write [{missing}.NAME]")
+        raise places.error((), f"an agent has no {missing}; define at least one, as a table [{missing}.NAME]")
     routes = {}
     for key, table in sources.items():
         where = ("sources", key)
@@ -85,11 +85,14 @@ def _target(
     if channel is None:
         return None, _sink(where, table, sinks, places)
     if "sink" in table:
-        raise places.error((*where, "sink"), "a source with a channel has no sink; write it in the channel")
+        raise places.error(
+            (*where, "sink"),
+            "a source with a channel can't have a sink of its own; set the sink in the channel",
+        )
     if channel not in channels:
         known = ", ".join(channels) or "none"
         raise places.error(
-            (*where, "channel"), f"channel must be one of those here ({known}), got {channel!r}"
+            (*where, "channel"), f"channel must be one of this file's channels ({known}), got {channel!r}"
         )
     return channel, None
 

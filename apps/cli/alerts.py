@@ -54,7 +54,7 @@ def test(
     outlets = read_outlets(file)
     titles = [one.title for one in outlets]
     if not outlets:
-        raise ValueError(f"{file} has no [[outlet]] to try")
+        raise ValueError(f"{file} has no [[outlet]] to test")
     if unknown := [name for name in outlet or () if name not in titles]:
         raise ValueError(f"{file} has no outlet {unknown[0]!r}; its outlets are {', '.join(titles)}")
     failed = []
@@ -70,7 +70,7 @@ def test(
             write_line(f"{one.title}: {'it was accepted' if problem is None else f'failed: {problem}'}")
     if failed:
         raise OutletsFailed(
-            f"{len(failed)} of {len(outlet or outlets)} did not take the test: {', '.join(failed)}"
+            f"{len(failed)} of {len(outlet or outlets)} did not accept the test: {', '.join(failed)}"
         )
 
 

@@ -176,11 +176,11 @@ def reset(
 def migrate(
     group: Group,
     stream: Annotated[
-        str, typer.Argument(metavar="MODULE:STREAM", help="The changed stream, as Python imports it.")
+        str, typer.Argument(metavar="MODULE:STREAM", help="Module and name of the changed stream.")
     ],
     start: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Where reading begins, if rows count now that were filtered."),
+        typer.Option(metavar="PLACE", help="Where to start, if the new definition filters out fewer rows."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
     as_json: AsJson = False,

@@ -84,7 +84,7 @@ def ingest(
     kafka: dict[str, Any] = kafka_settings(bootstrap_servers, config, config_file)
     kind, *files = what or [""]
     if (preset is not None) + bool(kind) != 1:
-        raise ConfigError('name one of a configuration, "tail" with files, or --preset NAME')
+        raise ConfigError('pass a configuration file, "tail" with files, or --preset NAME')
     if kind == "tail" or preset is not None:
         if not to:
             raise ConfigError("--to is missing: name the topic that messages go to")

@@ -74,4 +74,4 @@ def pack(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     size = archive.stat().st_size / 1e6
-    write_line(f"{archive} is made ({size:.0f} MB, {time.monotonic() - began:.0f} s)")
+    write_line(f"created {archive} ({size:.0f} MB, {time.monotonic() - began:.0f} s)")

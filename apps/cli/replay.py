@@ -74,8 +74,8 @@ def replay(
     ensure_topic(client, topic, partitions or needed)
     if (there := partitions_of(client, topic)) < needed:
         raise ValueError(
-            f"the archived topic had {needed} partitions, and {topic!r} has {there}: a message can't go to "
-            "the partition that it was in; name a topic that isn't there yet, or one with more partitions"
+            f"the archived topic had {needed} partitions, and {topic!r} has {there}: messages can't return "
+            "to their partitions; name a topic that doesn't exist yet, or one with more partitions"
         )
     begun = wall.monotonic()
     sent = send(source, topic, settings["bootstrap.servers"], pace=times > 0, config=settings)
@@ -100,7 +100,10 @@ def _source(
 
         for option, given in (("--time", time), ("--key", key)):
             if given is not None:
-                raise ValueError(f"{option} is for lines; the messages of an archive have their own")
+                raise ValueError(
+                    f"{option} is for files of lines; archived messages have a time and a key already; "
+                    "leave it out"
+                )
         recording = Recording.open(files[0])
         return Archived(recording, times), "timestamp", recording.n_partitions
     paths = [Path(file) for file in files]

@@ -160,4 +160,4 @@ def _folder(table: str, group: str, groups: Collection[str]) -> str:
 
 def _new(tables: dict[str, Any], name: str) -> None:
     if name in tables:
-        raise ValueError(f"two tables would be called {name!r}; serve one of them by another server")
+        raise ValueError(f"two tables would be named {name!r}; serve one of them from another server")

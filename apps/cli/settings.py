@@ -33,7 +33,10 @@ def named_values(given: Sequence[str] | None) -> dict[str, str]:
         if not sign or not name:
             raise ValueError(f"--set {one}: write NAME=VALUE")
         if name in values and "." in name:
-            raise ValueError(f"--set {name} is given twice; a rules file may have several commands of a rule")
+            raise ValueError(
+                f"--set {name} is given twice; to give a rule several commands, write them in a rules file "
+                "(--rules)"
+            )
         values[name] = f"{values[name]},{value}" if name in values else value
     return values
 

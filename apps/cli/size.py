@@ -89,7 +89,7 @@ def size(
         f"table topic  {_bytes(plan.table_bytes_per_day)} written per day and replica; a row has "
         f"{_bytes(plan.row_bytes)}"
     )
-    write_line(f"costs        measured on {source}; cores are meant to be 70 % busy")
+    write_line(f"costs        measured on {source}; cores are planned to be 70 % busy")
     if not calibrate:
         write_line("Your machine differs: --calibrate measures the costs on it.")
 

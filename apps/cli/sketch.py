@@ -126,7 +126,7 @@ def _in_options(time: str) -> Iterator[None]:
     except TypeError as error:
         text = str(error)
         if text.startswith("time: ") and "doesn't say its unit" in text:
-            text = f"the time {time!r} is a number: say its unit by --time-unit, such as ms"
+            text = f"the time {time!r} is a number: set its unit with --time-unit, such as ms"
         raise ValueError(text) from error
 
 

@@ -74,7 +74,8 @@ def tail(
     settings = kafka_settings(bootstrap_servers, config, config_file)
     if schema is not None and registry is not None:
         raise ValueError(
-            "--schema and --registry: values name their schemas, or they don't; give one of the two"
+            "--schema is for values without a schema id, --registry for values with one; pass only one of "
+            "them"
         )
     decoding = MessageDecoding(schema, registry)
     line = decoded_line if as_json else _as_line

@@ -56,5 +56,6 @@ def warm(
         compile_all(todo, "compiling kernels", jobs)
     place = next((folder for folder in folders() if folder.is_dir()), folders()[0])
     write_line(
-        f"{len(todo)} families are compiled ({time.monotonic() - began:.0f} s); they are kept in {place}"
+        f"compiled {len(todo)} families in {time.monotonic() - began:.0f} s; their kernels are stored in "
+        f"{place}"
     )

@@ -97,9 +97,9 @@ def check_end(last: Segment | None, manifest: Manifest | None) -> None:
     """Raise `ArchiveError` if files are missing after the last one, according to the manifest."""
     if manifest is not None and (last is None or last.next_offset < manifest.next_offset):
         raise ArchiveError(
-            f"{folder(manifest.topic, manifest.partition)}/{manifest.last} is missing: by {manifest.path}, "
-            f"the archive ends with it, before offset {manifest.next_offset}; restore the file, or delete "
-            "the manifest to continue without it"
+            f"{folder(manifest.topic, manifest.partition)}/{manifest.last} is missing: {manifest.path} "
+            f"names it as the archive's last file, which ends before offset {manifest.next_offset}; restore "
+            "the file, or delete the manifest to continue without it"
         )
 
 

@@ -74,8 +74,9 @@ class DeltaLog:
                 for field in wanted.fields:
                     if field.name in known and known[field.name].type != field.type:
                         raise ArchiveError(
-                            f"{place}: the Delta table's column {field.name} has another type than the files "
-                            "now; archive to another folder, or as before"
+                            f"{place}: the Delta table's column {field.name} has a different type in the "
+                            "new files; archive to another folder, or go back to the earlier --decode "
+                            "statements"
                         )
                 return cls(store, topic, DeltaTable(place))
         raise _contended(store, topic)
@@ -185,8 +186,8 @@ def _application(partition: int) -> str:
 
 def _contended(store: Store, topic: str) -> ArchiveError:
     return ArchiveError(
-        f"{_place(store, topic)}: {_TRIES} commits to the Delta table failed, because others came before "
-        "them; start the archiver again"
+        f"{_place(store, topic)}: {_TRIES} commits to the Delta table failed, because other writers "
+        "committed first; start the archiver again"
     )
 
 

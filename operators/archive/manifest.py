@@ -183,7 +183,7 @@ def _decode(path: str, text: bytes) -> dict[str, Any]:
         # Before manifests existed, the record of the beginning had no checksum.
         plain = checksum is None and path.endswith(_FIRST)
         if not plain and checksum != zlib.crc32(json.dumps(fields).encode()):
-            raise _damaged(path, "it has another checksum")
+            raise _damaged(path, "its checksum is wrong")
         form_of(fields, FORM, path)
         fields.pop("form", None)
         if any(type(fields[name]) is not int for name in fields.keys() & {"first_offset", "next_offset"}):

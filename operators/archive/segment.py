@@ -126,10 +126,13 @@ def segment_of(metadata: Mapping[bytes, bytes] | None, path: str) -> Segment:
         version = fields["version"]
         if version not in range(1, VERSION + 1):
             raise ArchiveError(
-                f"{path} is of version {version} of archives, and this program reads 1 to {VERSION}"
+                f"{path} has archive format version {version}, and this version of streamgauge reads 1 to "
+                f"{VERSION}; install a newer one"
             )
         if version > 1 and zlib.crc32(json.dumps(fields).encode()) != checksum:
-            raise ArchiveError(f"{path} is damaged: the archive's part of the footer has another checksum")
+            raise ArchiveError(
+                f"{path} is damaged: the checksum of the archive's part of the footer is wrong"
+            )
         del fields["version"]
         lost = tuple((int(first), int(following)) for first, following in fields.pop("lost"))
         return Segment(lost=lost, **fields)
@@ -144,7 +147,9 @@ def check_chain(segments: Iterable[Segment]) -> None:
     before: Segment | None = None
     for segment in segments:
         if segment.next_offset <= segment.first_offset:
-            raise ArchiveError(f"{segment.path}: its range is empty, {segment.first_offset} to that")
+            raise ArchiveError(
+                f"{segment.path}: its range of offsets is empty: it begins and ends at {segment.first_offset}"
+            )
         if before is not None and segment.first_offset != before.next_offset:
             what = "are missing" if segment.first_offset > before.next_offset else "are there twice"
             low, high = sorted((before.next_offset, segment.first_offset))

@@ -235,7 +235,8 @@ class RunOptions:
             )
         if self.keep is not None and self.table is None:
             raise ValueError(
-                f"keep is how long a table's windows are stored: name its folder, table=, got {self.keep!r}"
+                "keep sets how long windows are stored in table=, which is missing; set it to a folder, got "
+                f"keep={self.keep!r}"
             )
         if self.table is not None:
             _ = self.all_sinks  # raises now for an invalid folder or length

@@ -111,7 +111,7 @@ def options_of(
     if options.delivery != "exactly_once":
         raise ValueError(
             f"delivery is {options.delivery!r}, and streams that run together are delivered exactly once: "
-            "one transaction has the deltas of all. Run them apart for another delivery"
+            "one transaction holds the deltas of all of them. For another delivery, run them separately"
         )
     if len(options.group_id or "") + max(map(len, streams)) >= _LONGEST:
         raise ValueError(
@@ -120,8 +120,9 @@ def options_of(
     joined = [name for name, stream in streams.items() if stream.reading.joined is not None]
     if largest_metadata(dict.fromkeys(streams, (_ID, _ID)), joined) > LARGEST:
         raise ValueError(
-            f"streams: {len(streams)} are too many to run together, since a broker takes {LARGEST:,} bytes "
-            "beside an offset, and each puts its event time there; run some of them in another group"
+            f"streams: {len(streams)} are too many to run together, since a broker stores at most "
+            f"{LARGEST:,} bytes of metadata with an offset, and each stream's event time takes some; run "
+            "some of them in another group"
         )
     callbacks, sent = _by_name("on_window", on_window, streams), _by_name("sinks", sinks, streams)
     if (limit := options.state_bytes) is not None:
@@ -151,7 +152,7 @@ def _by_name(option: str, given: Any, streams: Mapping[str, Stream]) -> Mapping[
     first = next(iter(streams))
     if not isinstance(given, Mapping):
         raise TypeError(
-            f'{option} must be given by names of streams, as in {{"{first}": ...}}, got {given!r}'
+            f'{option} must map names of streams to values, as in {{"{first}": ...}}, got {given!r}'
         )
     if unknown := [name for name in given if name not in streams]:
         raise ValueError(f"{option} names {unknown[0]!r}, which is not a stream; there are {_named(streams)}")

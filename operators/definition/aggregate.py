@@ -152,12 +152,12 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
     if column is not None and not isinstance(column, str):
         raise TypeError(
-            f"{name}: a column is named by a string, got {column!r}; make an expression a column first, by "
-            "with_columns of a stream or withColumn of a Spark DataFrame"
+            f"{name}: the column must be a string, got {column!r}; turn an expression into a column first, "
+            "with with_columns of a stream or withColumn of a Spark DataFrame"
         )
     for given in named:
         if not isinstance(options.get(given), str):
-            raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")
+            raise TypeError(f"{name}: {given}= must be the name of a column, got {options.get(given)!r}")
     params = {key: described(options.get(key, default)) for key, default in line.params.items()}
     answer = {key: described(options.get(key, default)) for key, default in line.answer.items()}
     _check(line, params, answer)

@@ -42,8 +42,8 @@ def decoder_definition(decoder: Decoder) -> dict[str, Any]:
             definition[name] = _plain(value)
         except TypeError as error:
             raise TypeError(
-                f"value: the decoder {kind.__name__} has {error} as its {name!r}, which can't be written "
-                "down with the stream's definition; give it a method definition() that returns its version "
+                f"value: the decoder {kind.__name__} has {error} as its {name!r}, which can't be stored in "
+                "the stream's definition; give the decoder a method definition() that returns its version "
                 'and its parameters as plain JSON, such as {"version": 1, "separator": ";"}'
             ) from None
     return definition

@@ -37,7 +37,10 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
         raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
     check_row_wise("time", expression, schema)
     if not reads_columns(expression):
-        raise ValueError(f"time: {written} reads no column, so that all rows would have one event time")
+        raise ValueError(
+            f"time: {written} reads no column, so all rows would have the same event time; name the column "
+            "that holds it"
+        )
     if isinstance(dtype, pl.Datetime) or dtype in (pl.Date, pl.String):
         return expression.alias(TIME)
     hint = ""

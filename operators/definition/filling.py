@@ -36,7 +36,8 @@ class FillForward:
                 raise ValueError(f"fill_forward: no column {name!r} in {', '.join(schema)}")
         if not self.by or self.column in self.by:
             raise ValueError(
-                f"fill_forward: by must name other columns than {self.column!r}, whose rows belong together"
+                "fill_forward: by must name the columns whose values group the rows, and not "
+                f"{self.column!r} itself"
             )
         if type(self.last) is not int or not 1 <= self.last <= MANY:
             raise ValueError(

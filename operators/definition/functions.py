@@ -45,7 +45,7 @@ class FunctionStep:
             )
         if not isinstance(self.schema, Mapping) or not self.schema:
             raise TypeError(
-                f"map_batches: {self.schema!r} does not name the columns that {self.name} gives; write "
+                f"map_batches: {self.schema!r} does not name the columns that {self.name} returns; write "
                 f"{_EXAMPLE}"
             )
         for name, dtype in self.schema.items():
@@ -84,25 +84,26 @@ class FunctionStep:
             result = self.function(rows)
         if not isinstance(result, pl.DataFrame):
             wanted = "pl.DataFrame" if self.batches == "polars" else "pa.RecordBatch"
-            raise WrongRows(f"map_batches: {self.name} gave a {type(result).__name__}, not a {wanted}")
+            raise WrongRows(f"map_batches: {self.name} returned a {type(result).__name__}, not a {wanted}")
         if result.height != rows.height:
             raise WrongRows(
-                f"map_batches: {self.name} made {result.height} rows of {rows.height}; it must give a row "
-                "for each, in their order; to drop rows filter after it, to multiply them give a list and "
-                "explode"
+                f"map_batches: {self.name} returned {result.height} rows for {rows.height}; it must return "
+                "one row for each, in their order; to drop rows, filter afterwards; to multiply rows, "
+                "return a list and explode it"
             )
         return self._in_schema(result, schema)
 
     def _in_schema(self, frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
         if missing := [name for name in schema if name not in frame.columns]:
             raise WrongRows(
-                f"map_batches: {self.name} gave no column {missing[0]!r}, only {', '.join(frame.columns)}"
+                f"map_batches: {self.name} returned no column {missing[0]!r}, only {', '.join(frame.columns)}"
             )
         for name, dtype in schema.items():
             given = frame[name]
             if given.dtype != dtype and given.null_count() < frame.height:
                 raise WrongRows(
-                    f"map_batches: {self.name} gave {name!r} as {given.dtype}, but its schema says {dtype}"
+                    f"map_batches: {self.name} returned {name!r} as {given.dtype}, but its schema says "
+                    f"{dtype}"
                 )
         return frame.select(frame[name].cast(dtype) for name, dtype in schema.items())
 

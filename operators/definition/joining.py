@@ -182,7 +182,7 @@ def joined_source(
     if how not in get_args(Between):
         raise ValueError(f'join: with a stream how must be "inner", "left" or "outer", got {how!r}')
     if not isinstance(suffix, str):
-        raise TypeError(f"join: suffix must be text that is put behind a column's name, got {suffix!r}")
+        raise TypeError(f"join: suffix must be a string to append to column names, got {suffix!r}")
     if type(limit) is not int or limit < 1:
         raise ValueError(f"join: limit must be an integer ≥ 1, got {limit!r}")
     _check_keys(left, right, on)
@@ -193,13 +193,14 @@ def joined_source(
     assert isinstance(two, KafkaSource)
     if one.settings != two.settings or one.corrupt != two.corrupt:
         raise ValueError(
-            f"join: {one.topic} and {two.topic} are read from other brokers or with other settings; one run "
-            "reads with one: give both the same bootstrap_servers, config and corrupt"
+            f"join: {one.topic} and {two.topic} are read from different brokers or with different settings, "
+            "but a run has one reader: give both the same bootstrap_servers, config and corrupt"
         )
     beside = _beside(left, right, on, suffix)
     if len({*left, *beside.values()}) < len(left) + len(beside):
         raise ValueError(
-            "join: a column's name is in use on both sides, with the suffix too; choose another suffix="
+            "join: a column of the other stream has a name that is taken, even with the suffix; choose "
+            "another suffix="
         )
     schema = pl.Schema({**left, **{new: right[name] for name, new in beside.items()}})
     if one.topic == two.topic:

@@ -159,8 +159,9 @@ def _check_together(sources: Sequence[KafkaSource]) -> None:
         named |= names
         if source.settings != sources[0].settings or source.corrupt != sources[0].corrupt:
             raise ValueError(
-                f"merge: {sources[0].topic} and {source.topic} are read from other brokers or with other "
-                "settings; one run reads with one: give both the same bootstrap_servers, config and corrupt"
+                f"merge: {sources[0].topic} and {source.topic} are read from different brokers or with "
+                "different settings, but a run has one reader: give both the same bootstrap_servers, config "
+                "and corrupt"
             )
 
 

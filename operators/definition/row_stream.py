@@ -77,7 +77,10 @@ class RowStream(StreamInput):
         """
         topics = topic_names(topic)
         if not isinstance(config, Mapping | None):
-            raise TypeError(f'config must be such as {{"security.protocol": "SSL"}}, got {config!r}')
+            raise TypeError(
+                'config must be a dict of Kafka settings, such as {"security.protocol": "SSL"}, got '
+                f"{config!r}"
+            )
         check_settings(config or {})
         decoded = decoded_columns(value, key)
         beside = message_columns(message, decoded)
@@ -261,7 +264,7 @@ class RowStream(StreamInput):
         if self.reading.looks_back:
             if self.reading.looking_back == "deduplicate":
                 raise ValueError(
-                    "deduplicate: the stream has it already; name all columns of the id in one call"
+                    "deduplicate: the stream is deduplicated already; name all columns of the id in one call"
                 )
             raise ValueError(
                 f"deduplicate: the stream has {self.reading.looking_back}() already, "
@@ -392,7 +395,8 @@ class RowStream(StreamInput):
             )
         if matched:
             raise ValueError(
-                "join: matched= is for a table; of a stream's rows copy a column before the join"
+                "join: matched= is for a table; for a stream, copy a column of the other stream before the "
+                "join, and test the copy for null"
             )
         if as_of:
             raise ValueError("join: as_of= is for a table that keeps versions; use within= for a stream")

@@ -37,8 +37,8 @@ def check_row_wise(verb: str, expression: pl.Expr, schema: Mapping[str, Any]) ->
         tree = tree_of(expression)
     except Unreadable as error:
         raise ValueError(
-            f"{verb}: Polars {pl.__version__} doesn't say what an expression does ({error}), so it can't be "
-            "known to be row-wise; put it in map_elements or in a decoder, or install a newer Polars"
+            f"{verb}: Polars {pl.__version__} can't describe the expression ({error}), so streamgauge can't "
+            "check that it is row-wise; put it in map_elements or in a decoder, or install a newer Polars"
         ) from None
     _Walk(verb, schema).check(tree, in_list=False)
 
@@ -105,7 +105,7 @@ class _Walk:
         elif name == "map_batches" and not _elementwise(node):
             raise self._said(
                 node,
-                "is given whole batches, which may be cut anywhere; write .map_elements(function, "
+                "receives whole batches, which may be cut anywhere; write .map_elements(function, "
                 "return_dtype=...), or .map_batches(function, is_elementwise=True) for one that looks at "
                 "each value by itself",
             )

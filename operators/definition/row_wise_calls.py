@@ -104,14 +104,14 @@ COLLECTIONS: dict[str, tuple[int, ...]] = {
 }
 """Calls that accept many values at once, and in which inputs: constants, or a list per row."""
 
-_WINDOW = 'ask for it of each window, as in .agg({label}={call}("{column}"))'
+_WINDOW = 'aggregate it per window, as in .agg({label}={call}("{column}"))'
 _NEIGHBOURS = (
     "compute it from the windows' answers, or within a column of lists, as in "
     'pl.col("{column}").list.eval(pl.element().{name}(...))'
 )
 _SOME = (
-    'ask for rows of each window, as in .agg({label}=sample("{column}", k=10)), or take elements of a list, '
-    'as in pl.col("{column}").list.get(0)'
+    'take a sample of rows per window, as in .agg({label}=sample("{column}", k=10)), or take elements of a '
+    'list, as in pl.col("{column}").list.get(0)'
 )
 _OPERATION = "write the operation itself, as in pl.sum_horizontal(...) or a + b"
 
@@ -163,10 +163,10 @@ def instead_of(name: str, column: str | None) -> str | None:
     """The replacement for a call on a column that is not row-wise; None if there is none.
 
     >>> instead_of("mean", "price")
-    'ask for it of each window, as in .agg(price=mean("price"))'
+    'aggregate it per window, as in .agg(price=mean("price"))'
     """
     if name == "len" and column is None:
-        return "ask for it of each window, as in .agg(rows=count())"
+        return "count rows per window, as in .agg(rows=count())"
     column = "value" if column is None else column
     template = _WINDOW if name in _AGGREGATES else _INSTEAD.get(name)
     label = column if column.isidentifier() else "answer"

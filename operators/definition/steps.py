@@ -58,8 +58,8 @@ class Step:
             check_row_wise(self.verb, expression, schema)
         if self.verb == "select" and not any(map(reads_columns, self.expressions)):
             raise ValueError(
-                "select: none of its expressions reads a column, so that one row would be left of each "
-                "batch; select a column beside them, or add them by with_columns"
+                "select: none of its expressions reads a column, so only one row of each batch would be "
+                "left; select a column as well, or add the constants with with_columns"
             )
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:

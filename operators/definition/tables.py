@@ -188,9 +188,7 @@ class TableJoin:
         if self.how not in get_args(How):
             raise ValueError(f'join: with a table how must be "inner" or "left", got {self.how!r}')
         if not isinstance(self.suffix, str):
-            raise TypeError(
-                f"join: suffix must be text that is put behind a column's name, got {self.suffix!r}"
-            )
+            raise TypeError(f"join: suffix must be a string to append to column names, got {self.suffix!r}")
         for name, key in zip(self.on, self.table.keys):
             given = schema[name]
             if given != key and not (_whole(given) and _whole(key)):
@@ -218,7 +216,7 @@ class TableJoin:
         for name in self._named(schema):
             if name in names:
                 raise ValueError(
-                    f"join: {name!r} is a column of both sides, with the suffix too; choose another suffix="
+                    f"join: {name!r} is a column of both sides, even with the suffix; choose another suffix="
                 )
             names.append(name)
         if self.matched in names:

@@ -43,14 +43,20 @@ def typed_aggregates(
     typed = {}
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
-            raise TypeError(f'agg: {name!r} is {aggregate!r}; ask for an aggregate, such as distinct("user")')
+            raise TypeError(
+                f"agg: {name!r} is {aggregate!r}, which is not an aggregate; write one, such as "
+                'distinct("user")'
+            )
         if name in keys or name in RESERVED:
             raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
         if aggregate.column is None and aggregate.name != "count":
             raise ValueError(f"agg: {aggregate.name} of {name!r} needs a column")
         for column in aggregate.columns:
             if column not in types:
-                raise ValueError(f"agg: {name!r} is of {column!r}, not one of {_names([*types])}")
+                raise ValueError(
+                    f"agg: {name!r} aggregates {column!r}, which is not a column of the stream; there are "
+                    f"{_names([*types])}"
+                )
         for given, column in aggregate.inputs.items():
             check_input(given, column, types[column])
         typed[name] = aggregate.typed(types[aggregate.column] if aggregate.column is not None else None)

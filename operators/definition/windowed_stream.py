@@ -107,7 +107,7 @@ class WindowedStream(RowStream):
             )
         if keep_late and calendar is not None:
             raise ValueError(
-                "tumbling: keep_late=True is for readings, whose windows nobody sees; "
+                "tumbling: keep_late=True is for rules over readings, which don't use the windows' edges; "
                 "leave out offset and zone"
             )
         return replace(stream, keep_late=keep_late)

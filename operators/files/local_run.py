@@ -59,8 +59,8 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
     assert isinstance(stream.source, FrameSource)
     if stream.source.data is None:
         raise TypeError(
-            "this stream has a schema and no rows; give it some by .over(frame or files), or begin it by "
-            "Stream.from_frame, Stream.from_files or Stream.from_kafka"
+            "this stream has a schema but no rows; supply rows with .over(frame or files), or begin the "
+            "stream with Stream.from_frame, Stream.from_files or Stream.from_kafka"
         )
     default = RunOptions()
     for one in fields(RunOptions):

@@ -64,11 +64,12 @@ class Decoded:
             complete = complete and np.array_equal(np.sort(np.concatenate(parts)), np.arange(messages))
         if not complete or len(self.reasons) != len(refused):
             raise ValueError(
-                f"of {messages} messages it made {self.frame.height} rows and refused {len(refused)} for "
-                f"{len(self.reasons)} reasons; each is to be one row, in order, or refused with a reason"
+                f"for {messages} messages it returned {self.frame.height} rows, and refused {len(refused)} "
+                f"with {len(self.reasons)} reasons; each message must become one row, in order, or be "
+                "refused with a reason"
             )
         if any(not isinstance(reason, str) for reason in self.reasons):
-            raise TypeError("it gave a reason that is not text")
+            raise TypeError("it returned a reason that is not a string")
         types = self.frame.schema
         wrong = [name for name in schema if types.get(name) != schema[name]]
         frame = _typed(self.frame, wrong, schema) if wrong else self.frame
@@ -79,7 +80,7 @@ def _typed(frame: pl.DataFrame, wrong: Sequence[str], schema: Mapping[str, Any])
     """The frame with columns that hold only nulls cast to the types of the schema."""
     for name in wrong:
         if name not in frame.columns:
-            raise TypeError(f"it made no column {name!r}, only {', '.join(frame.columns) or 'none'}")
+            raise TypeError(f"it returned no column {name!r}, only {', '.join(frame.columns) or 'none'}")
         if frame[name].null_count() < frame.height:
             raise TypeError(
                 f"its column {name!r} has the type {frame.schema[name]}, but its schema says {schema[name]}"

@@ -53,7 +53,10 @@ def message_columns(
     columns = dict(parts) if isinstance(parts, Mapping) else {part: part for part in parts}
     for name, part in columns.items():
         if not isinstance(name, str) or not isinstance(part, str):
-            raise TypeError(f"message: {name!r}: {part!r} is not a column's name and a part's")
+            raise TypeError(
+                f'message must map names of columns to parts, such as {{"at": "timestamp"}}, got {name!r}: '
+                f"{part!r}"
+            )
         if part not in parts_of_messages() and not _named(part):
             near = get_close_matches(part, parts_of_messages(), 1)
             meant = f"did you mean {near[0]!r}? " if near else ""

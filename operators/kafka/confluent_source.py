@@ -107,7 +107,7 @@ class PlainSource:
                 if at_end:  # a new leader exposes all its messages once they are replicated
                     return False, end
                 topic, number = where
-                raise NoAnswer(f"no leader of {topic}[{number}] said where its log ends")
+                raise NoAnswer(f"the leader of {topic}[{number}] did not return where its log ends")
 
     def epochs(self) -> dict[TopicPartition, int]:
         return dict(self._epochs)

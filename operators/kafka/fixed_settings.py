@@ -23,7 +23,7 @@ class Fixed:
 
 
 _ALIASES = ("1", "-1", "smallest", "beginning")
-_LOSES = "with less, a broker's death loses counts silently, or doubles them; leave it out"
+_LOSES = "with less, a broker that fails could lose or double counts silently; leave it out"
 _COMMITS = "positions are committed with the sketches, at checkpoints; leave it out"
 
 FIXED = {
@@ -45,12 +45,12 @@ FIXED = {
     "offset.store.sync.interval.ms": Fixed((), _COMMITS),
     "enable.partition.eof": Fixed(("true",), "bounded reads end there; leave it out"),
     "check.crcs": Fixed(
-        ("true",), 'what a disk has damaged must not count; write corrupt="skip" to continue behind it'
+        ("true",), 'damaged messages must not be counted; write corrupt="skip" to continue after them'
     ),
     "allow.auto.create.topics": Fixed(
         ("false",), "a topic that doesn't exist is an error here; create it, and leave this out"
     ),
-    "consume.callback.max.messages": Fixed((), "no callback reads here; leave it out"),
+    "consume.callback.max.messages": Fixed((), "messages are not read through callbacks; leave it out"),
     "acks": Fixed(("all", "-1"), _LOSES),
     "request.required.acks": Fixed(("all", "-1"), _LOSES),
     "enable.idempotence": Fixed(("true", "1"), _LOSES),
@@ -77,7 +77,7 @@ with the sketches, at checkpoints; leave it out
         if value.lower() in fixed.allowed:
             continue
         if not fixed.allowed:
-            raise ValueError(f'the Kafka setting "{name}" can\'t be given here: {fixed.instead}')
+            raise ValueError(f'the Kafka setting "{name}" can\'t be set here: {fixed.instead}')
         must = " or ".join(word for word in fixed.allowed if word not in _ALIASES)
         raise ValueError(f'the Kafka setting "{name}" must be {must} here, got {value}: {fixed.instead}')
     _check_poll_interval(config)

@@ -113,7 +113,7 @@ class RawSource:
                     raise ReadError(f"asking where the leaders' logs end failed: {error}") from None
             if left and time.monotonic() > deadline:
                 topic, number = next(iter(left))
-                raise NoAnswer(f"no leader of {topic}[{number}] said where its log ends")
+                raise NoAnswer(f"the leader of {topic}[{number}] did not return where its log ends")
             if left:
                 time.sleep(_STEP_MS / 1000)
         return lost
@@ -229,7 +229,9 @@ class RawSource:
             return None
         if not self._skip:
             self._waiting.appendleft(step)
-            faults.append(Fault(CORRUPT, f"what lies at offset {first} is broken: {batch.why}", where, True))
+            faults.append(
+                Fault(CORRUPT, f"the record batch at offset {first} is damaged: {batch.why}", where, True)
+            )
             return None
         following = step.next
         if following <= first:

@@ -305,7 +305,8 @@ class Reader:
             raise _truncated(fault.where, self._next[fault.where], fault.end)
         if fault.code in _POSITION_GONE and fault.where is not None:
             raise PositionGone(
-                f"offset {self._next.get(fault.where)} of{at} does not exist any more, or yet: {fault.text}"
+                f"offset {self._next.get(fault.where)} of{at} no longer exists, or does not exist yet: "
+                f"{fault.text}"
             )
         if fault.code in _NO_TOPIC and fault.where is not None:
             # Also reported for a broker that has just returned: ask again.

@@ -100,7 +100,7 @@ def batches(
             return
         if batch is None:
             # A broker sends the first batch completely, however large it is (KIP-74).
-            batch = f"of it there are only {len(view)} bytes"
+            batch = f"only {len(view)} bytes of it arrived"
         if isinstance(batch, str):
             place, next_offset = _beyond(view, at, offset, end)
             yield BrokenBatch(offset, next_offset, batch, view[at:place])

@@ -21,7 +21,7 @@ _ADVICE = (
     # In order: the first entry whose words occur in the error says what to check.
     (
         "connecting to a PLAINTEXT",
-        "security.protocol, which says TLS, and the port: the brokers speak none there",
+        "security.protocol, which is set to TLS, and the port: the brokers don't use TLS there",
     ),
     ("connecting to a SSL listener", "security.protocol: the brokers speak TLS there"),
     (

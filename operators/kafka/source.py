@@ -49,8 +49,8 @@ class LogTruncated(ReadError):
         topic, partition = where
         upto = "before that" if end is None else f"at offset {end}"
         super().__init__(
-            f"the log of {topic}[{partition}] was truncated: it was read up to offset {offset}, and what its "
-            f"leader has of that ends {upto}, as after an unclean election (unclean.leader.election.enable)"
+            f"the log of {topic}[{partition}] was truncated: it was read up to offset {offset}, but its "
+            f"leader's copy of it ends {upto}, as after an unclean election (unclean.leader.election.enable)"
             + (more and f"; {more}")
         )
         self.where, self.offset, self.end, self.epoch, self.more = where, offset, end, epoch, more

@@ -300,7 +300,7 @@ def _offsets(
     except (KafkaException, TimeoutError) as error:
         topic, partition = next(where for where in wanted if where not in offsets)
         why = _reason(error, topic)
-        raise TopicError(f"no broker said which offsets {topic}[{partition}] has: {why}") from None
+        raise TopicError(f"no broker returned the offsets of {topic}[{partition}]: {why}") from None
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
@@ -327,8 +327,8 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
             settings = "".join(f", {name}={value}" for name, value in (config or {}).items())
             raise TopicError(
                 f"the topic {topic!r} can't be created ({error.args[0].str()}): this user needs the right "
-                f"CREATE on the topic {topic!r}, or somebody must create it: {partitions} partition"
-                f"{'s' * (partitions > 1)}{settings}"
+                f"CREATE on the topic {topic!r}, or an administrator must create it, with {partitions} "
+                f"partition{'s' * (partitions > 1)}{settings}"
             ) from None
     # Not all brokers may know a new topic yet.
     known = Retrying(

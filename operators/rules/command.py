@@ -161,8 +161,8 @@ def _filled(content: Any, values: Mapping[str, Any], is_run: bool) -> Any:
     for name in _CHOSEN_BY_OTHERS if is_run else ():
         if name in texts and not _PLAIN.fullmatch(texts[name]):
             raise UnsafeKeyError(
-                f"{name} is {texts[name][:_LONGEST]!r}, which is not plain enough for a program's arguments; "
-                "the program finds it on its standard input"
+                f"{name} is {texts[name][:_LONGEST]!r}, which has characters that are not allowed in a "
+                "program's arguments; let the program read it from its standard input"
             )
     return template.substitute(texts)
 
@@ -212,7 +212,9 @@ def command_of(text: str, cleared: str = "") -> Command:
     program, *fired = shlex.split(text) or [""]
     other, *after = shlex.split(cleared) or [program]
     if other != program:
-        raise ValueError(f"one program runs when an event begins and ends, got {program!r} and {other!r}")
+        raise ValueError(
+            f"the same program must run when an event begins and ends, got {program!r} and {other!r}"
+        )
     return Command(run=program, fired=fired, cleared=after if cleared else None)
 
 

@@ -274,7 +274,10 @@ class LimitRule(Rule):
         assert self.holds is not None
         nothing = self.clear is None and not (self.holds.hold_us or self.holds.release_us or self.stale_after)
         if self.every and not nothing:
-            raise ValueError(f"{self._where}: with every=True nothing holds or clears; leave those out")
+            raise ValueError(
+                f"{self._where}: every=True reports each row by itself, so clear, hold, release and "
+                "stale_after don't apply; leave them out"
+            )
         if isinstance(self.mute, bool) or not isinstance(self.mute, int | float) or not 0 <= self.mute < 1:
             raise ValueError(f"{self._where}: mute must be a share from 0 to 1, got {self.mute!r}")
         if self.mute and not self.every:

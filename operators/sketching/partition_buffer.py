@@ -260,8 +260,8 @@ def _check_order(where: Input, offsets: np.ndarray) -> None:
     if unordered.any():
         at = int(np.argmax(unordered))
         raise ReadError(
-            f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; nothing of "
-            "it was counted, start the run again"
+            f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; none of it "
+            "was counted; start the run again"
         )
 
 

@@ -160,8 +160,8 @@ class JoinState:
                 own, other = self.inputs[side], self.inputs[1 - side]
                 if own == other:
                     raise TooManyRows(
-                        f"join: more than {self.source.limit:,} rows of {own} are as close together as "
-                        "within= says; choose a shorter within=, or raise limit="
+                        f"join: more than {self.source.limit:,} rows of {own} lie within within= of one "
+                        "another; choose a shorter within=, or raise limit="
                     )
                 raise TooManyRows(
                     f"join: more than {self.source.limit:,} rows of {own} wait for partners in {other}, "

@@ -139,7 +139,10 @@ def windows_of_rollup(
     if every is not None:
         return larger_windows(verb, every, offset, zone, schema)
     if offset is not None or zone is not None:
-        raise ValueError(f'{verb}: offset= and zone= are of new windows; give their length, as in every="1d"')
+        raise ValueError(
+            f"{verb}: offset= and zone= place the windows of every=, which is missing; set it, as in "
+            'every="1d"'
+        )
     return None
 
 

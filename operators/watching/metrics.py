@@ -128,7 +128,7 @@ _Value = Callable[[Figures, Health], float | None]
 
 _TOTALS: dict[str, tuple[str, _Value]] = {
     "messages_unaccounted": (
-        "Messages read that are in no place of the account, or in two; always 0.",
+        "Messages read that the account lacks or counts twice; always 0.",
         lambda f, _: f.unaccounted,
     ),
     "lag_messages": ("Messages that wait in the input.", lambda f, _: f.lag),
@@ -136,10 +136,10 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
         "Event time up to which windows are closed.",
         lambda f, _: None if f.watermark_us is None else f.watermark_us / 1e6,
     ),
-    "watermark_lag_seconds": ("From the watermark to the wall clock.", lambda f, _: f.watermark_lag),
-    "open_windows": ("Windows that still fill, in this process.", lambda f, _: f.open_windows),
-    "open_groups": ("Groups of windows that still fill, in this process.", lambda f, _: f.open_groups),
-    "state_bytes": ("Bytes of windows that still fill, in this process.", lambda f, _: f.state_bytes),
+    "watermark_lag_seconds": ("Seconds from the watermark to the wall clock.", lambda f, _: f.watermark_lag),
+    "open_windows": ("Windows that are open in this process.", lambda f, _: f.open_windows),
+    "open_groups": ("Groups of the windows that are open in this process.", lambda f, _: f.open_groups),
+    "state_bytes": ("Bytes of the windows that are open in this process.", lambda f, _: f.state_bytes),
     "kept_bytes": (
         "Bytes of ids that were seen and of joined tables, in this process and its workers.",
         lambda f, _: f.work.kept_bytes,
@@ -152,9 +152,9 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
         "Messages of the table topic, from the oldest open window on, that a restart reads again.",
         lambda f, _: f.replayed,
     ),
-    "since_progress_seconds": ("Since a message was counted last.", lambda f, _: f.since_progress),
+    "since_progress_seconds": ("Seconds since the last message was counted.", lambda f, _: f.since_progress),
     "stalled_seconds": (
-        "For how long messages have waited with none counted.",
+        "Seconds for which messages have waited and none was counted.",
         lambda f, _: f.stalled_seconds,
     ),
     "assigned_partitions": (
@@ -183,8 +183,11 @@ _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
         "Deltas that counted messages twice; at_least_once only.",
         lambda f: f.overlaps,
     ),
-    "closed_windows": ("Windows that this process has given out.", lambda f: f.closed_windows),
-    "rebalances": ("How often partitions came to this process or went.", lambda f: f.work.rebalances),
+    "closed_windows": ("Windows that this process has emitted.", lambda f: f.closed_windows),
+    "rebalances": (
+        "Times that partitions were assigned to or revoked from this process.",
+        lambda f: f.work.rebalances,
+    ),
 }
 
 

@@ -202,9 +202,11 @@ def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
     )
     for needed, has in (("x", result.values), ("item", result.items)):
         if kind in PARAMETERS[needed].of and not has:
-            raise BadQuestion(f"{kind}: say which with {needed}=, once or more often")
+            raise BadQuestion(f"{kind} needs {needed}=, once or several times")
     if kind == "sets" and by and result.every != "span" and where != other and other is not None:
-        raise BadQuestion("sets: of two spans or two choices of keys, every= can't keep the windows apart")
+        raise BadQuestion(
+            "sets: two spans or two selections of keys are compared as wholes; leave every= out"
+        )
     return result
 
 
@@ -315,7 +317,9 @@ def _every(one: _Parameters, usual: str) -> str | Rollup:
     text, offset, zone = one.text("every"), one.text("offset") or None, one.text("zone") or None
     if text in ("", "window", "span"):
         if offset or zone:
-            raise BadQuestion("offset and zone are of new windows; give their length, as in every=1d")
+            raise BadQuestion(
+                "offset and zone place the windows of every=, which is missing; set it, as in every=1d"
+            )
         return text or usual
     length = _length(text, "every")
     assert length is not None

@@ -61,14 +61,14 @@ def column_of(view: TableView, name: str, kind: str) -> str:
     if not name and len(fit) == 1:
         return fit[0]
     if not name:
-        which = f"column= names one of {', '.join(fit)}" if fit else "it has no column that can answer that"
+        which = f"set column= to one of {', '.join(fit)}" if fit else "it has no column that can answer that"
         raise BadQuestion(f"{kind} of {view.name}: {which}")
     if name not in aggregates:
         raise BadQuestion(f"column: {name} is not a column of {view.name}; it has {', '.join(aggregates)}")
     if name not in fit:
         raise BadQuestion(
-            f"column: {name} is a {aggregates[name].name}, which can't answer {kind}; what can is "
-            f"{', '.join(fit) or 'no column of this table'}"
+            f"column: {name} is a {aggregates[name].name}, which can't answer {kind}; columns that can: "
+            f"{', '.join(fit) or 'none'}"
         )
     return name
 

@@ -114,7 +114,7 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
     snapshots = [snapshot for log in logs.values() for snapshot in log.snapshots]
     places = {p: log.start(f"the table topic {topic!r}[{p}]", ends[p]) for p, log in logs.items()}
     if not snapshots:
-        raise NotReady(f"the table topic {topic!r} doesn't say yet which stream it is of")
+        raise NotReady(f"the table topic {topic!r} doesn't record its stream yet")
     latest = max(snapshots, key=lambda snapshot: snapshot.progress)
     stream = described_stream(latest.definition)
     if stream.fingerprint() != (latest.described or latest.fingerprint):

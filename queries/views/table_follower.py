@@ -137,7 +137,7 @@ class TableFollower:
             if error.code() == KafkaError._PARTITION_EOF and partition is not None and offset is not None:
                 self._reached[partition] = offset
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise _Moved(f"{message.topic()}[{partition}] was deleted up to behind offset {offset}")
+                raise _Moved(f"{message.topic()}[{partition}] was deleted beyond offset {offset}")
             elif not passing(error):
                 raise refused(error, "read the table topic", topic=message.topic() or "")
             return

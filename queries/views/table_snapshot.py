@@ -76,7 +76,7 @@ class TableSnapshot:
         try:
             whole = json.loads(path.read_bytes())
             if whole["digest"] != _digest(whole["table"].encode()):
-                raise ValueError(f"{_NAME} is not what was written")
+                raise ValueError(f"{_NAME} was changed after it was written")
             fields: Mapping[str, Any] = json.loads(whole["table"])
             form_of(fields, _FORM, f"the table kept in {self._folder}")
             if (fields["topic"], fields["topic_id"]) != (topic, topic_id):
@@ -106,7 +106,7 @@ class TableSnapshot:
     def _read(self, partition: int, name: str) -> list[ServedWindow]:
         data = (self._folder / name).read_bytes()
         if f"{_digest(data)}.arrows" != name:
-            raise SketchError(f"{name} is not what was written")
+            raise SketchError(f"{name} was changed after it was written")
         windows = list(windows_of(partition, from_ipc(data)))
         for window in windows:
             self._files[window.version] = name

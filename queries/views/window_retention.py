@@ -74,7 +74,8 @@ class WindowRetention:
         while self.bytes > self.most_bytes and len(self._windows) > 1:
             if not self.for_room:
                 log.warning(
-                    "closed windows take more than %d MiB; the oldest are dropped before their time is over",
+                    "closed windows take more than %d MiB; the oldest are dropped before their retention "
+                    "ends",
                     self.most_bytes >> 20,
                 )
             self.for_room = True

@@ -71,21 +71,23 @@ _OURS = {
 _ROOTS = ("stddev", "std", "stddev_samp")
 _BY_TIME = {"min_by": "first", "max_by": "last"}
 _INSTEAD = {
-    "stddev_pop": "take F.stddev, of samples",
-    "var_pop": "take F.variance, of samples",
+    "stddev_pop": "use F.stddev, the standard deviation of a sample",
+    "var_pop": "use F.variance, the variance of a sample",
     **dict.fromkeys(
         ("percentile_approx", "approx_percentile", "percentile", "median", "percentile_cont"),
-        "ask for streamgauge.quantiles({})",
+        "use streamgauge.quantiles({})",
     ),
-    **dict.fromkeys(("mode", "approx_top_k"), "ask for streamgauge.top_k({})"),
-    **dict.fromkeys(("collect_list", "any_value"), "ask for streamgauge.sample({})"),
+    **dict.fromkeys(("mode", "approx_top_k"), "use streamgauge.top_k({})"),
+    **dict.fromkeys(("collect_list", "any_value"), "use streamgauge.sample({})"),
     **dict.fromkeys(
-        ("approx_count_distinct", "hll_sketch_agg", "collect_set"), "ask for streamgauge.distinct({})"
+        ("approx_count_distinct", "hll_sketch_agg", "collect_set"), "use streamgauge.distinct({})"
     ),
     **dict.fromkeys(
-        ("first", "first_value"), "ask for streamgauge.first({}), by event time, beside a window"
+        ("first", "first_value"), "use streamgauge.first({}), which goes by event time, with a window"
     ),
-    **dict.fromkeys(("last", "last_value"), "ask for streamgauge.last({}), by event time, beside a window"),
+    **dict.fromkeys(
+        ("last", "last_value"), "use streamgauge.last({}), which goes by event time, with a window"
+    ),
     **dict.fromkeys(
         ("min_by", "max_by"),
         "order by the time of the window, of which a table keeps the first and the last value",
@@ -116,8 +118,8 @@ class Columns:
         if name in self._names:
             if ("." in name or "`" in name) and self._spark_finds(name):
                 raise ValueError(
-                    f"{verb}: {name!r} may be a column or a field of one; rename the column, or write "
-                    f"{quoted(name)!r} for it"
+                    f"{verb}: {name!r} is ambiguous: it is a column, and a field of another one; rename the "
+                    f"column, or write {quoted(name)!r} for it"
                 )
             self._own.add(name)
             return self._keep(name, _named_term(quoted(name)), F.col(quoted(name)))
@@ -315,7 +317,7 @@ class FrameRequest:
         }
         request = cls(columns, named, requested, timed)
         for name in {*request.names(), *aggregates} & {*OWN}:
-            raise ValueError(f"agg: {name!r} is what this package calls a column of its own; rename yours")
+            raise ValueError(f"agg: {name!r} is reserved for a column of streamgauge's own; rename yours")
         return request
 
     def names(self) -> list[str]:
@@ -349,7 +351,7 @@ def _check_names(frame: DataFrame | DeclaredFrame, keys: Sequence[str], names: I
         other = seen.setdefault(name.lower(), name)
         if other != name:
             verb = "groupBy" if name in keys else "agg"
-            raise ValueError(f"{verb}: Spark takes {name!r} and {other!r} as one name; choose another")
+            raise ValueError(f"{verb}: Spark treats {name!r} and {other!r} as the same name; choose another")
 
 
 def _named(columns: Columns, frame: DataFrame | DeclaredFrame, name: str, requested: Any) -> Aggregate:
@@ -357,7 +359,8 @@ def _named(columns: Columns, frame: DataFrame | DeclaredFrame, name: str, reques
     if not isinstance(requested, Aggregate):
         shown = f"the function {requested.__name__}" if isfunction(requested) else repr(requested)
         raise TypeError(
-            f'agg: {name!r} is {shown}; ask for an aggregate, such as distinct("user"), or F.sum("price")'
+            f'agg: {name!r} is {shown}, which is not an aggregate; write one, such as distinct("user"), or '
+            'F.sum("price")'
         )
     column = requested.column
     if column is not None:
@@ -425,28 +428,28 @@ def _ours(
     if called.kind != "call" or called.value not in _OURS or len(called.arguments) != 1 or called.distinct:
         if called.kind == "name":
             raise TypeError(
-                f"agg: {name!r} is the column {called}; ask for an aggregate of it, such as "
+                f"agg: {name!r} is the column {called}; write an aggregate of it, such as "
                 f'distinct("{called}")'
             )
         if called.kind == "text":
             raise TypeError(
                 f'agg: {name!r} is the text "{called}"; write it with pyspark.sql.functions: F.sum("price")'
             )
-        instead = "ask for streamgauge.distinct({})" if called.distinct else _INSTEAD.get(called.value)
+        instead = "use streamgauge.distinct({})" if called.distinct else _INSTEAD.get(called.value)
         if called.distinct and (called.value != "count" or len(called.arguments) > 1):
             instead = None
         other = f"{instead.format(_argument(called))}, or " if instead is not None else ""
         raise TypeError(
-            f"agg: {name!r} is {called}, which can't be stored in a table of sketches; {other}take "
-            "F.count, F.count_if, F.sum, F.avg, F.min, F.max, F.bool_and, F.bool_or, F.variance or F.stddev, "
-            "or aggregate the DataFrame by itself for it"
+            f"agg: {name!r} is {called}, which can't be stored in a table of sketches; {other}use F.count, "
+            "F.count_if, F.sum, F.avg, F.min, F.max, F.bool_and, F.bool_or, F.variance or F.stddev, or "
+            "aggregate the DataFrame by itself for it"
         )
     (given,) = called.arguments
     if called.value == "count_if":
         assert given.column is not None
         return aggregate("count", columns.made(F.when(given.column, F.lit(True))))
     if given.kind == "star" and called.value != "count":
-        raise TypeError(f"agg: {name!r} is {called}, of no column; name one")
+        raise TypeError(f"agg: {name!r} is {called}, which needs a column; name one")
     if called.value == "count" and (given.kind == "star" or _is_constant(given)):
         return aggregate("count", None)
     label = _label(columns, given)

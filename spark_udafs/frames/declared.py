@@ -65,7 +65,7 @@ def _type_of(schema: StructType, term: Term) -> DataType:
         return _CASTS[term.value]
     raise ValueError(
         f"sketch: the type of {term} isn't in the declared schema ({', '.join(schema.fieldNames())}), and "
-        "Spark isn't asked where a schema is declared; make it a column of the DataFrame first, by "
+        "Spark isn't asked for types if a schema is declared; make it a column of the DataFrame first, by "
         "withColumn, and declare that"
     )
 

@@ -83,7 +83,7 @@ def _for_views(function: str) -> str | None:
 
 def _advice(condition: str, given: dict[str, str], error: PySparkException) -> str | None:
     if condition == "INVALID_PANDAS_UDF_PLACEMENT":
-        named, why = given["functionList"], "can't stand beside Spark's own aggregates. "
+        named, why = given["functionList"], "can't be combined with Spark's own aggregates. "
         native = next((_NATIVE[one] for one in _NATIVE if re.search(rf"\bsketch_{one}\b", named)), None)
         if native is not None:
             why += f"In SQL, {native} can, and the answer_ functions read its bytes. "

@@ -56,7 +56,7 @@ def constant(function: str, name: str, column: pa.Array, default: Any) -> Any:
     values = column.unique().to_pylist()
     if len(values) != 1 or values[0] is None:
         got = "null" if values == [None] else f"{len(values)} values"
-        raise SketchError(f"{function}: {name} is one constant for all rows of a group, got {got}")
+        raise SketchError(f"{function}: {name} must be one constant for all rows of a group, got {got}")
     return converted(function, name, values[0], default)
 
 
@@ -77,4 +77,6 @@ def converted(function: str, name: str, value: Any, default: Any) -> Any:
             return int(value)
         if wanted in (str, bool) and isinstance(value, wanted):
             return value
-    raise SketchError(f"{function}: {name} is of the kind of {default!r}, got {value!r}")
+    raise SketchError(
+        f"{function}: {name} must be of the same type as its default {default!r}, got {value!r}"
+    )

@@ -27,7 +27,8 @@ _OWN = {
     "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
     "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
     "kafka.interceptor.classes": "librdkafka doesn't have Java's interceptors",
-    "kafka.sasl.jaas.config": "librdkafka takes its parts, kafka.sasl.username and kafka.sasl.password",
+    "kafka.sasl.jaas.config": "librdkafka has no JAAS; set kafka.sasl.mechanism, "
+    "kafka.sasl.username and kafka.sasl.password",
     "kafkaconsumer.polltimeoutms": "brokers that are away are waited for here; leave it out",
     "fetchoffset.numretries": "brokers that are away are waited for here; leave it out",
     "fetchoffset.retryintervalms": "brokers that are away are waited for here; leave it out",

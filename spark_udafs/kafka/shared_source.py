@@ -94,16 +94,17 @@ def _check_alike(streams: Mapping[str, Stream]) -> None:
             )
         if _reading(own) != _reading(theirs):
             raise ValueError(
-                f"the streams {first!r} and {name!r} are read from other brokers or with other settings, "
-                "but streams that run together share one reader: give both the same bootstrap_servers, "
-                "config and corrupt, or run them apart"
+                f"the streams {first!r} and {name!r} are read from different brokers or with different "
+                "settings, but streams that run together share one reader: give both the same "
+                "bootstrap_servers, config and corrupt, or run them apart"
             )
     most = len(Known(Position(0, replay=0)).to_list())
     largest = _report_text("x" * 12, {name: [_LARGE] * most for name in streams})
     if len(largest) > _LARGEST_REPORT:
         raise ValueError(
-            f"streams: {len(streams)} are too many to run together, since a broker takes {_LARGEST_REPORT:,} "
-            "bytes beside an offset, and each puts its event time there; run some of them in another query"
+            f"streams: {len(streams)} are too many to run together, since a broker stores at most "
+            f"{_LARGEST_REPORT:,} bytes of metadata with an offset, and each stream's event time takes "
+            "some; run some of them in another query"
         )
 
 

@@ -171,8 +171,8 @@ def rows_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: 
     low = _beginning(options, place)
     if low > wanted:
         log.warning(
-            "%s-%s was cut: rows in its offsets %s … %s waited for partners, and find none any more; give "
-            "the topic a retention that is longer than what the join looks back",
+            "%s-%s was trimmed: rows at its offsets %s … %s waited for partners, and find none any more; "
+            "set the topic's retention to more than the time that the join looks back",
             *place,
             wanted,
             min(low, start) - 1,
@@ -216,8 +216,8 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
     low = _beginning(options, place)
     if low > wanted:
         log.warning(
-            "%s-%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
-            "the topic a retention that is longer than what deduplicate() looks back",
+            "%s-%s was trimmed: ids last seen at its offsets %s … %s may be counted twice; set the topic's "
+            "retention to more than the time that deduplicate() looks back",
             *place,
             wanted,
             min(low, start) - 1,

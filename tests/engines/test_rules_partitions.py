@@ -103,5 +103,5 @@ def test_other_rules_do_not_cut_groups_in_two(topic: Stream) -> None:
         return RunOptions(until="latest", group_id=group, table_partitions=4, sinks=sinks)
 
     run(stream, options("of each group"))
-    with pytest.raises(DeltaError, match=r"by all keys, this run does by 'key'.*new group_id"):
+    with pytest.raises(DeltaError, match=r"by all keys, but the rules of this run need 'key'.*new group_id"):
         run(stream, options("of some keys"))

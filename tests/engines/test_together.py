@@ -194,7 +194,10 @@ def posts(topic: str = "posts", servers: str = "localhost:9092") -> Stream:
 MINUTES = posts().tumbling("1m").agg(n=count())
 REFUSED = {
     "another topic": (posts("likes").tumbling("1m").agg(n=count()), "read other topics, posts and likes"),
-    "another broker": (posts(servers="far:1").tumbling("1m").agg(n=count()), "other brokers or with other"),
+    "another broker": (
+        posts(servers="far:1").tumbling("1m").agg(n=count()),
+        "different brokers or with different",
+    ),
     "a join": (
         posts().join(posts("likes"), on="id", within="1m").tumbling("1m").agg(n=count()),
         "joins two streams runs in a query of its own",

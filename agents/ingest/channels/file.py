@@ -282,8 +282,8 @@ class _Exit:
             self._at = (numbers[0], 0)
         if self._at > channel.synced:
             raise IngestError(
-                f"the channel {channel.folder} ends before what was already delivered of it: it was replaced "
-                "by an older copy; give the agent another name to send all of it again"
+                f"the channel {channel.folder} ends before the position already delivered from it, so it "
+                "was replaced by an older copy; to send all of it again, give the agent another name"
             )
         held = 0
         for number in numbers:

@@ -12,7 +12,7 @@ from ..batch import Batch, DeadLine
 from ..component import Place
 from .filter import REASON
 
-_NOT_TEXT = "not UTF-8 text, which the expression is about"
+_NOT_TEXT = "not UTF-8 text, which the expression needs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Expression:
 
     def __post_init__(self) -> None:
         if not (self.filter or self.value or self.key):
-            raise ValueError("filter, value or key must be an expression, got none of them")
+            raise ValueError("set filter, value or key to an expression, got none of them")
         for name in ("filter", "value", "key"):
             if text := getattr(self, name):
                 _checked(name, text)

@@ -71,8 +71,8 @@ class KafkaTopic:
             if callable(value) or name == "logger":
                 instead = 'write "sasl.oauthbearer.method": "oidc" with its client and endpoint'
                 raise ValueError(
-                    f'config: "{name}" must be a text or a number, as no function is called while blocks of '
-                    f"lines are sent: {instead if name == 'oauth_cb' else 'leave it out'}"
+                    f'config: "{name}" must be a string or a number, because this sink doesn\'t call '
+                    f"functions: {instead if name == 'oauth_cb' else 'leave it out'}"
                 )
         try:
             check_settings(self.config)

@@ -68,7 +68,9 @@ class Http:
         if not 0 <= self.port <= 65_535:
             raise ValueError(f"port must be a number from 0 to 65535, got {self.port}")
         if self.host not in _HERE and not self.token:
-            raise ValueError(f"token is missing: with host {self.host!r} other machines can send; set one")
+            raise ValueError(
+                f"token is missing: host {self.host!r} lets other machines send messages; set a token"
+            )
 
     def open(self, place: Place, positions: Positions) -> HttpSource:
         """See `SourceSettings`."""
@@ -147,12 +149,17 @@ class HttpSource:
         except ClientDisconnect:
             return Response(status_code=400)
         if body is None:
-            return _problem(413, f"a body may have {self._settings.max_body} bytes; send several")
+            return _problem(
+                413,
+                f"a body may have at most {self._settings.max_body} bytes; split it into several requests",
+            )
         try:
             unpacked = unpack(body, encoding, self._settings.max_body)
             if unpacked is None:
                 return _problem(
-                    413, f"a body may have {self._settings.max_body} bytes unpacked; send several"
+                    413,
+                    f"a body may have at most {self._settings.max_body} bytes uncompressed; split it "
+                    "into several requests",
                 )
             values = messages_of(unpacked, self._kind(request))
         except ValueError as error:
@@ -170,7 +177,7 @@ class HttpSource:
         if all(urlsplit(f"//{host}").hostname in _HERE for host in named):
             return None
         return _problem(
-            421, f"without a token it takes what is sent to {', '.join(_HERE)} only, got {', '.join(named)}"
+            421, f"without a token, only requests to {', '.join(_HERE)} are accepted, got {', '.join(named)}"
         )
 
     async def _body(self, request: Request) -> bytes | None:
@@ -202,11 +209,11 @@ class HttpSource:
 
         arrival = Arrival(values, acknowledged=lambda: report(None), refused=report)
         if not self.inbox.offer(arrival):
-            return _problem(503, "too many messages wait; send again later", _AGAIN)
+            return _problem(503, "too many messages are waiting; send it again later", _AGAIN)
         try:
             reason = await asyncio.wait_for(outcome, self._settings.seconds)
         except TimeoutError:
-            reason = f"not delivered within {self._settings.seconds:g} s; it may still be"
+            reason = f"not delivered within {self._settings.seconds:g} s; it may still be delivered later"
         if reason is not None:
             return _problem(503, reason, _AGAIN)
         return JSONResponse({"messages": len(values)})
@@ -237,7 +244,9 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
     events = given if isinstance(given, list) else [None]
     bodies = [event.get("body") if isinstance(event, dict) else None for event in events]
     if not all(isinstance(one, str) for one in bodies):
-        raise ValueError('the body must be an array of events with texts: [{"headers": {}, "body": "…"}]')
+        raise ValueError(
+            'the body must be an array of events whose body is a string: [{"headers": {}, "body": "…"}]'
+        )
     return [str(one).encode(errors="surrogatepass") for one in bodies]
 
 
@@ -289,7 +298,7 @@ def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
             stream = zlib.decompressobj(window)
             whole = stream.decompress(body, most + 1)
             if len(whole) <= most and not stream.eof:
-                raise ValueError("it ends in the middle")
+                raise ValueError("it is truncated")
             if stream.unused_data:
                 raise ValueError(f"{len(stream.unused_data)} bytes follow its end")
         else:

@@ -110,7 +110,7 @@ class JournalSource:
                 cursor = entry.get("__CURSOR", cursor)
                 values.append(json.dumps(entry, ensure_ascii=False).encode())
         if self._over and self._rest and not values and not dead:
-            dead.append(DeadLine("an entry without an end", self._rest))
+            dead.append(DeadLine("an entry that is cut off", self._rest))
             self._rest = b""
         if not values and not dead:
             return None

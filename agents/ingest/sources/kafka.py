@@ -74,8 +74,8 @@ class MirrorSource:
             if topic_id and now and topic_id != now:
                 raise IngestError(
                     f"the topic {topic!r} was deleted and recreated since it was read: offset "
-                    f"{before['offset']} is another message's now; to read the new topic from its start, "
-                    "give this source another name"
+                    f"{before['offset']} now belongs to a different message; to read the new topic from its "
+                    "start, give this source another name"
                 )
         first = EARLIEST if settings.start == "earliest" else LATEST
         read_before = {part.rpartition("[")[0] for part in known}
@@ -125,7 +125,7 @@ class MirrorSource:
         try:
             added = set(self._listed()) - self._places
         except TopicError as error:
-            log.warning("partitions that were added can't be looked for: %s", error)
+            log.warning("can't check for added partitions; trying again later: %s", error)
             return
         if added:
             log.info("partitions were added: %s", ", ".join(sorted(_part(*where) for where in added)))
@@ -140,7 +140,10 @@ class MirrorSource:
         """Split messages into a batch for each partition."""
         if not self._warned and (messages.timestamp == 0).any():
             self._warned = True
-            log.warning("messages with the timestamp 0 get the time of sending, as no client can send it")
+            log.warning(
+                "messages with timestamp 0 are sent with the current time, because Kafka clients can't send "
+                "timestamp 0"
+            )
         batches = []
         for topic, partition in sorted(
             {(int(t), int(p)) for t, p in zip(messages.topic, messages.partition)}

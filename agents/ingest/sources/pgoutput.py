@@ -105,7 +105,7 @@ class PgoutputDecoder:
         try:
             return self._decode(data)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise ProtocolError(f"a message of pgoutput's can't be read ({error}): {data[:40]!r}") from None
+            raise ProtocolError(f"a pgoutput message can't be decoded ({error}): {data[:40]!r}") from None
 
     def _decode(self, data: bytes) -> Message | None:
         kind = data[:1].decode()
@@ -125,7 +125,7 @@ class PgoutputDecoder:
             return Truncate(tables, bool(options & 1), bool(options & 2))
         if kind in "YOM" and kind:  # a type, an origin, a message of an application
             return None
-        raise ProtocolError(f"pgoutput sends {data[:40]!r}, which is not of its protocol's version 1")
+        raise ProtocolError(f"pgoutput sent {data[:40]!r}, which isn't a message of protocol version 1")
 
     def _table(self, oid: int) -> Table:
         if oid not in self._tables:
@@ -159,14 +159,14 @@ class PgoutputDecoder:
                     f"{len(table.columns)} columns"
                 )
         if ("N" in rows) == (operation == "delete") or (operation == "delete" and len(rows) != 1):
-            raise ProtocolError(f"a message of pgoutput's has the wrong rows: {data[:40]!r}")
+            raise ProtocolError(f"a pgoutput message lacks a row version, or has one too many: {data[:40]!r}")
         return RowChange(operation, table, rows.get("N"), rows.get("O", rows.get("K")), "O" in rows)
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
     end = data.index(b"\0", at) if b"\0" in data[at:] else len(data) + 1
     if end > len(data):
-        raise IndexError("a text has no end")
+        raise IndexError("a string is cut off")
     return data[at:end].decode(), end + 1
 
 
@@ -184,7 +184,7 @@ def _row(data: bytes, at: int) -> tuple[Values, int]:
             (size,) = struct.unpack_from(">I", data, at)
             value = data[at + 4 : at + 4 + size]
             if len(value) < size:
-                raise IndexError("a value has no end")
+                raise IndexError("a value is cut off")
             values.append(value)
             at += 4 + size
         else:

@@ -76,9 +76,11 @@ class Postgres:
         try:
             conninfo.conninfo_to_dict(self.dsn)
         except psycopg.ProgrammingError as error:
-            raise ValueError(f"dsn must be libpq's, as in host=db dbname=shop: {error}".strip()) from None
+            raise ValueError(
+                f"dsn must be a libpq connection string, as in host=db dbname=shop: {error}".strip()
+            ) from None
         if not re.fullmatch(r"[a-z0-9_]{0,63}", self.slot):
-            raise ValueError(f"slot must have letters a to z, digits and _ alone, got {self.slot!r}")
+            raise ValueError(f"slot may contain only letters a to z, digits and _, got {self.slot!r}")
 
     def open(self, place: Place, positions: Positions) -> PostgresSource:
         """See `SourceSettings`."""
@@ -203,7 +205,9 @@ class PostgresSource:
         self._pause, self._connected = _FIRST_SECONDS, True
 
     def _refused(self, error: psycopg.Error) -> IngestError:
-        return IngestError(f"PostgreSQL can't give its log ({self._settings.slot}): {str(error).strip()}")
+        return IngestError(
+            f"PostgreSQL can't stream its log through the slot {self._settings.slot}: {str(error).strip()}"
+        )
 
     def _start(self) -> None:
         settings = self._settings
@@ -228,8 +232,8 @@ class PostgresSource:
         settings, known = self._settings, self._position
         if known is not None and known.system != system:
             raise IngestError(
-                f"the server is not the one whose log was read (system {known.system}, and now {system}): to "
-                "read the new one from now on, give this source another name"
+                f"this is not the server read before (its system was {known.system}, and now it is "
+                f"{system}): to read this one from now on, give this source another name"
             )
         rows = self._query(
             "SELECT plugin, database, current_database(), confirmed_flush_lsn::text "
@@ -239,26 +243,26 @@ class PostgresSource:
         if not rows:
             if known is not None:
                 raise IngestError(
-                    f"the slot {settings.slot!r} is gone from the server: what was changed since "
-                    f"{format_lsn(known.lsn)} can't be read any more. To go on with what is changed from now "
-                    "on, give this source another name"
+                    f"the slot {settings.slot!r} no longer exists on the server, so changes since "
+                    f"{format_lsn(known.lsn)} can't be read any more. To continue with changes from now on, "
+                    "give this source another name"
                 )
             made = stream.command(f"CREATE_REPLICATION_SLOT {settings.slot} LOGICAL pgoutput")
             return WalPosition(system, parse_lsn(made[1]))
         [(plugin, database, current, confirmed)] = rows
         if plugin != "pgoutput" or database != current:
             raise IngestError(
-                f"the slot {settings.slot!r} is one of {plugin} for the database {database!r}; it must be "
-                f"pgoutput's for {current!r}: drop it, or name another slot"
+                f"the slot {settings.slot!r} uses the plugin {plugin} in the database {database!r}; it must "
+                f"use pgoutput in {current!r}: drop it, or name another slot"
             )
         reached = parse_lsn(confirmed)
         if known is None:
             return WalPosition(system, reached)
         if reached > known.lsn:
             raise IngestError(
-                f"the slot {settings.slot!r} is at {confirmed}, beyond {format_lsn(known.lsn)}, up to which "
-                "this source has delivered: another program has read it, and the changes in between can't be "
-                "read any more. To go on without them, give this source another name"
+                f"the slot {settings.slot!r} is at {confirmed}, but this source has delivered only up to "
+                f"{format_lsn(known.lsn)}: another program has read the slot, and the changes in between "
+                "can't be read any more. To continue without them, give this source another name"
             )
         return known
 
@@ -297,7 +301,8 @@ class PostgresSource:
                 self.lag_bytes = lag
                 if status in ("unreserved", "lost"):
                     log.warning(
-                        "PostgreSQL no longer keeps the log of the slot %s for long (%s): %d bytes wait",
+                        "PostgreSQL has removed, or may soon remove, log that the slot %s still needs "
+                        "(status: %s): %d bytes are unread; raise max_slot_wal_keep_size",
                         *(self._settings.slot, status, lag),
                     )
 

@@ -60,7 +60,7 @@ class ReplicationStream:
                 result = self._pg.get_result()
                 if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
                     raise error_from_result(result)
-                raise psycopg.OperationalError("the server ended the log")
+                raise psycopg.OperationalError("the server ended the replication stream")
             if size == 0 and waited:
                 if time.monotonic() >= self._next_status:
                     self._send_status()

@@ -94,7 +94,10 @@ class SpoolSource:
             self._damaged.add(file.key)
             batch = None
         except Replaced:
-            raise IngestError(f"{file.path} was changed while it was read; put whole files there") from None
+            raise IngestError(
+                f"{file.path} was changed while it was being read; write files elsewhere and move them into "
+                "the folder once complete"
+            ) from None
         if batch is not None:
             self._known[file.key] = file.position
             return batch

@@ -169,7 +169,7 @@ class SyslogSource:
         for value in values:
             value = value.rstrip(b"\r\n\0")
             if len(value) > self.settings.max_size:
-                reason = f"{len(value)} bytes, and at most {self.settings.max_size} are taken"
+                reason = f"{len(value)} bytes, above the limit of {self.settings.max_size}"
                 dead.append(DeadLine(reason, value))
             elif _PRIORITY.match(value):
                 good.append(value)
@@ -299,9 +299,9 @@ class Framing:
                 if len(whole) < min(size, most):
                     if not ended:
                         break
-                    dead.append(DeadLine(f"{len(whole)} of {size} bytes came", whole))
+                    dead.append(DeadLine(f"only {len(whole)} of {size} bytes arrived", whole))
                 elif size > most:
-                    dead.append(DeadLine(f"{size} bytes, and at most {most} are taken", whole))
+                    dead.append(DeadLine(f"{size} bytes, above the limit of {most}", whole))
                     self._skipped = size - most
                 else:
                     values.append(whole)

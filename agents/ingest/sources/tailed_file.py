@@ -115,7 +115,9 @@ class TailedFile:
             # They are counted with the first line after them.
             self.offset, self._head, self._tail = 0, b"", b""
             return None
-        log.warning("%s begins with %d NULs, which are skipped: open it for appending", self.path, nuls)
+        log.warning(
+            "%s begins with %d NULs, which are skipped; let its writer open it for appending", self.path, nuls
+        )
         return replace(batch, dropped={**batch.dropped, _NULS: 1})
 
     def _count_nuls(self) -> int:
@@ -211,7 +213,7 @@ class TailedFile:
             at += len(data)
         self._searched = 0
         size = at + max(end, 0) - self.offset
-        reason = f"a line of {size} bytes, and at most {self._longest} are read"
+        reason = f"a line of {size} bytes, above the limit of {self._longest}"
         none = np.zeros(0, np.int64)
         dead = DeadLine(reason, block[:_SHOWN].tobytes())
         self.offset += size + (end >= 0)

@@ -224,7 +224,7 @@ class WebsocketSource:
     def _report_gap(self, seconds: float) -> None:
         if not self._settings.cursor:
             log.warning(
-                "%s was unreachable for %.1f s; its messages of that time are lost", self._shown, seconds
+                "%s was unreachable for %.1f s; messages sent in that time are lost", self._shown, seconds
             )
 
     def _url(self) -> str:
@@ -255,7 +255,8 @@ class WebsocketSource:
             elif not self._warned:
                 self._warned = True
                 log.warning(
-                    "%s sends a message whose %s is not an integer: a break may lose or repeat it",
+                    "%s sent a message whose %s is not an integer; a reconnect may lose or repeat such "
+                    "messages",
                     self._shown,
                     self._settings.cursor,
                 )

@@ -98,7 +98,7 @@ def other_streams(group_id: str, known: Collection[str], now: Collection[str]) -
     """The error for a group that has the streams `known` while the run has the streams `now`.
 
     >>> print(other_streams("posts", ["few", "many"], ["few", "all"]))
-    the group 'posts' is of the streams 'few' and 'many' together, and can't continue with others ('many' ...
+    the group 'posts' belongs to the streams 'few' and 'many' together, and can't continue with others ...
     """
     was = "a stream that runs by itself" if set(known) == {LONE} else f"the streams {_and(known)} together"
     changed = {
@@ -108,8 +108,8 @@ def other_streams(group_id: str, known: Collection[str], now: Collection[str]) -
     details = ", ".join(f"{_and(names)} {what}" for what, names in changed.items() if names)
     others = f"others ({details})" if details else "others"
     return DefinitionChanged(
-        f"the group {group_id!r} is of {was}, and can't continue with {others}: its counts belong to "
-        "one place in its input. Run the same streams again, or give these a group_id of their own"
+        f"the group {group_id!r} belongs to {was}, and can't continue with {others}: its counts match only "
+        "its own offsets. Run the same streams again, or give these a group_id of their own"
     )
 
 

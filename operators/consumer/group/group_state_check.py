@@ -213,7 +213,7 @@ class GroupState:
         topic = table_topic(self.log_group, other)
         recorded = recorded_in(self.config, topic) if topic in topics else None
         changes = differences(recorded.definition, self.stream.definition()) if recorded else []
-        raise self._changed(changes or ["what it was is not known any more"])
+        raise self._changed(changes or ["the earlier definition is no longer known"])
 
     def _check_recorded(self) -> None:
         """Raise `DefinitionChanged` if rows are treated differently than in the group's first run."""
@@ -226,8 +226,8 @@ class GroupState:
             raise self._changed(changes)
         for sentence in rewritten(recorded, own):
             log.warning(
-                "the group %s continues with another version of Polars or Python, which puts an expression "
-                "into other words; make sure that it still means the same: %s",
+                "the group %s continues with another version of Polars or Python, which writes an "
+                "expression differently; check that it still means the same: %s",
                 self.group_id,
                 sentence,
             )
@@ -235,10 +235,10 @@ class GroupState:
     def _changed(self, changes: list[str]) -> DefinitionChanged:
         of = f" of the stream {self.name!r}" if self.name else ""
         error = DefinitionChanged(
-            f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Use "
-            "another group_id for the changed stream, or restore its definition; to continue with the "
-            "changed one where the windows of the other have closed, stop the group's runs and run: "
-            f"streamgauge groups migrate {self.group_id} MODULE:STREAM"
+            f"the group {self.group_id!r} has state from another definition{of}: {'; '.join(changes)}. Use "
+            "another group_id for the changed stream, or restore the earlier definition; to switch this "
+            "group once the earlier windows have closed, stop its runs and run: streamgauge groups migrate "
+            f"{self.group_id} MODULE:STREAM"
         )
         error.stream = self.name
         return error

@@ -143,8 +143,8 @@ def check_empty(client: Admin, group: str) -> None:
     if members:
         hosts = ", ".join(sorted({str(member.host) for member in members}))
         raise GroupInUse(
-            f"the group {group!r} has members ({len(members)}, on {hosts}); stop its runs first. One that "
-            "died, or that has a group.instance.id, is a member until its session.timeout.ms is over"
+            f"the group {group!r} has members ({len(members)}, on {hosts}); stop its runs first. A member "
+            "that died, or that has a group.instance.id, remains until its session.timeout.ms has passed"
         )
 
 
@@ -198,7 +198,7 @@ def _at(client: Admin, inputs: list[Input], time: datetime, last: Mapping[Input,
         answers = client.list_offsets(requests, request_timeout=_SECONDS)
         offsets = {Input(p.topic, p.partition): done.result(_SECONDS).offset for p, done in answers.items()}
     except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"no broker said where the time {zoned} is: {error}") from None
+        raise TopicError(f"no broker returned the offsets for the time {zoned}: {error}") from None
     return {where: last[where] if offsets[where] < 0 else offsets[where] for where in inputs}
 
 

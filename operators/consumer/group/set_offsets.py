@@ -45,7 +45,7 @@ def resume(stream: Stream, group: str, where: Input, place: Committed, logs: Map
         return follow(place.position, where, logs, place.moved)
     check_ahead(stream, group, where, place, known)
     if stream.reading.of_topic(where.topic).reading.looks_back:
-        log.warning("ids that were seen in %s before offset %d may count once more behind it", where, offset)
+        log.warning("ids last seen in %s before offset %d may be counted again after it", where, offset)
     log.warning("leaving out %s of %s, as requested by groups skip", _range(known, offset), where)
     # Earlier rows are not reread: rows before a gap are no guide to those after it.
     position = replace(counted.position, replay=known)

@@ -131,9 +131,9 @@ def check_split(here: str, log: str, what: str) -> None:
     """Raise `DeltaError` if `log` spreads groups by other keys than this run (`split_text`)."""
     if here != log:
         raise DeltaError(
-            f"{what} spread groups over the table topic's partitions by {_keys_text(log)}, this run does by "
-            f"{_keys_text(here)}, as its rules need: a group would be counted in two partitions. Give all "
-            "runs of the group the same rules, or give the run a new group_id"
+            f"{what} distributed groups over the table topic's partitions by {_keys_text(log)}, but the "
+            f"rules of this run need {_keys_text(here)}, so a group would be counted in two partitions. "
+            "Give all runs of the group the same rules, or give the run a new group_id"
         )
 
 

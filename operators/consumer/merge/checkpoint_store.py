@@ -119,8 +119,12 @@ class CheckpointStore:
                 raise
             if not self.behind and fault.code() not in LOST:
                 windows = self._outbox.describe_waiting()
-                what = f"the merger's place and {windows}, can't" if windows else "the merger's place can't"
-                log.warning("%s be kept now; it is tried again: %s", what, fault.str())
+                what = (
+                    f"the merger's position and {windows}, can't"
+                    if windows
+                    else "the merger's position can't"
+                )
+                log.warning("%s be stored now; trying again: %s", what, fault.str())
             self.behind = True
             return
         if self.behind:

@@ -22,7 +22,9 @@ def first_snapshot(topic: str, tails: Mapping[int, Tail]) -> Snapshot:
     """A snapshot of a table topic. Raises `TopicError` if there is none yet."""
     snapshots = [tail.snapshot for tail in tails.values() if tail.snapshot is not None]
     if not snapshots:
-        raise TopicError(f"the table topic {topic!r} doesn't say yet which stream it is of; try again")
+        raise TopicError(
+            f"the table topic {topic!r} doesn't record its stream yet; try again once its run has started"
+        )
     return snapshots[0]
 
 

@@ -391,7 +391,7 @@ class MergeWorker:
     def _mark_emitted(self, partition: int, due: int, groups: WindowGroups) -> None:
         """Record that windows were emitted: all that are due, or only the first of them."""
         if self._abandoned:
-            raise Stopped("a callback returned when its run had ended; its window comes again")
+            raise Stopped("a callback returned after its run had ended; its window will be delivered again")
         merger = self.mergers[partition]
         with self.lock:
             self._closed.add(partition, groups)
@@ -425,7 +425,8 @@ class MergeWorker:
                 place = self._checkpoints.find(self._consumer, [0])[0]
                 self._watch = LogObserver(self._plan, place)
                 log.info(
-                    "another process of the group %s merges; windows are emitted there", self._plan.log_group
+                    "another process of the group %s is its merger, and emits the windows",
+                    self._plan.log_group,
                 )
             elif not self._watch.follow():
                 self._stop_observing()
@@ -445,7 +446,7 @@ class MergeWorker:
         try:
             self._checkpoints.save(self._consumer, self.mergers)
         except KafkaException as error:
-            raise self._refused(error.args[0], "keep the place in", "WRITE") from None
+            raise self._refused(error.args[0], "store the merger's position in", "WRITE") from None
 
     def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if self._leaving:
@@ -470,7 +471,7 @@ class MergeWorker:
         self._due = 0.0  # a merger's first snapshot records which stream the log belongs to
 
     def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
-        waiting = Retry("learn where the merger was", self._stopping)
+        waiting = Retry("find the merger's position", self._stopping)
         while True:
             try:
                 self._checkpoints.end_open_transactions(partitions)
@@ -480,7 +481,7 @@ class MergeWorker:
                     self._log_ends |= self._checkpoints.log_ends(partitions)
                 return places
             except KafkaException as error:
-                waiting.failed(self._refused(error.args[0], "read the place in"))
+                waiting.failed(self._refused(error.args[0], "read the merger's position in"))
 
     def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         try:

@@ -288,14 +288,14 @@ class Merger:
     def _next_in_turn(self, delta: Delta) -> bool:
         if delta.fingerprint != self._fingerprint:
             raise DeltaError(
-                f"the delta {delta.range_text} is of the definition {delta.fingerprint}, this stream's is "
-                f"{self._fingerprint}; a changed definition needs a table topic of its own"
+                f"the delta {delta.range_text} comes from the definition {delta.fingerprint}, but this "
+                f"stream's is {self._fingerprint}; each definition needs a table topic of its own"
             )
         known = self._sources.get(delta.topic)
         if known and delta.source and delta.source != known:
             raise DeltaError(
-                f"the delta {delta.range_text} is of another topic of that name, which was deleted and "
-                "recreated; to begin with the new one, give the run a new group_id or reset the group"
+                f"the delta {delta.range_text} comes from an earlier topic of the same name, which was "
+                "deleted and recreated; to count the new one, give the run a new group_id or reset the group"
             )
         self._sources[delta.topic] = known or delta.source
         mark = self.state.marks.get(delta.input)
@@ -309,12 +309,12 @@ class Merger:
             return True
         if self._delivery == "at_most_once":
             return delta.first_offset > following
-        why = "the table topic is not what one stream wrote exactly once"
+        why = "the table topic was not written by one stream with exactly-once delivery"
         if delta.first_offset > following:
             why = "the table topic has lost those before, or another program wrote to it"
         raise DeltaError(
             f"the delta {delta.range_text} is out of order; the next offset is {following}; {why}: start "
-            "again with another group"
+            "again with another group_id"
         )
 
     def _advance(self, delta: Delta) -> None:

@@ -286,7 +286,7 @@ def _warn_retry(sink: WritingSink, window: ClosedWindow, attempt: RetryCallState
     if attempt.attempt_number == 1:
         error = None if attempt.outcome is None else attempt.outcome.exception()
         log.warning(
-            "%s can't be written now, and is tried again for %.0f s: %s: %s",
+            "%s can't be written now; retrying for up to %.0f s: %s: %s",
             *(_describe(sink, window), _TRY_SECONDS, type(error).__name__, error),
         )
 

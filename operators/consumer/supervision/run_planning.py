@@ -135,9 +135,9 @@ def _check_together(sources: Mapping[str, Sequence[KafkaSource]]) -> None:
     for name, own in others:
         if (own[0].settings, own[0].corrupt) != (theirs[0].settings, theirs[0].corrupt):
             raise ValueError(
-                f"the streams {first!r} and {name!r} are read from other brokers or with other settings, but "
-                "streams that run together share one reader: give both the same bootstrap_servers, config "
-                "and corrupt, or run them apart"
+                f"the streams {first!r} and {name!r} are read from different brokers or with different "
+                "settings, but streams that run together share one reader: give both the same "
+                "bootstrap_servers, config and corrupt, or run them apart"
             )
 
 

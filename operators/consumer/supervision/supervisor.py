@@ -143,7 +143,10 @@ class Supervisor:
         other processes can't import, `RunError` if the run has ended.
         """
         if self._stop.is_set() or not self.running:
-            raise RunError("the run is ending or has ended; start it again with so many workers")
+            raise RunError(
+                "the run is ending or has ended, so its workers can't change; start it again with the new "
+                "number"
+            )
         self._workers.scale(workers)
 
     def _ended(self, seconds: float | None) -> None:
@@ -193,7 +196,7 @@ class Supervisor:
             except BaseException as error:
                 self._failed(error)
             except:  # noqa: E722 - C code can raise things that are not exceptions
-                self._failed(RuntimeError(f"the {what} of this run broke off: {sys.exc_info()[1]}"))
+                self._failed(RuntimeError(f"the {what} of this run failed: {sys.exc_info()[1]}"))
             finally:
                 (done or self._wake).set()
 
@@ -237,7 +240,7 @@ class Supervisor:
                 self._abandoned_work.append(
                     f"a callback or sink that has not returned for {window}"
                     if window
-                    else "a merger that still keeps its place"
+                    else "a merger that is still storing its position"
                 )
         if self.plans.first.options.group_id is None:
             removing = self._thread("removal", self._remove, done=threading.Event())
@@ -246,8 +249,8 @@ class Supervisor:
         if self._abandoned_work:
             self._deadline.missed = True
             log.warning(
-                "ended by the timeout of stop() without waiting for %s; what was not handed over comes "
-                "again in the group's next run, as its delivery promises",
+                "stop() reached its timeout and ended the run without waiting for %s; the group's next run "
+                "delivers again what was not handed over, as its delivery guarantees",
                 "; ".join(self._abandoned_work),
             )
         if not self._errors:

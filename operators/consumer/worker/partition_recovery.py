@@ -40,12 +40,12 @@ log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
 _CUT_IDS = (
-    "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give the topic a "
-    "retention that is longer than what deduplicate() looks back"
+    "%s was trimmed: ids last seen at its offsets %s … %s may be counted twice; set the topic's retention "
+    "to more than the time that deduplicate() looks back"
 )
 _CUT_ROWS = (
-    "%s was cut: rows in its offsets %s … %s find no more partners; give the topic a retention that is "
-    "longer than what join() looks back"
+    "%s was trimmed: rows at its offsets %s … %s find no more partners; set the topic's retention to more "
+    "than the time that join() looks back"
 )
 
 
@@ -54,7 +54,7 @@ def counted_and_gone(
 ) -> LogTruncated:
     """The error for a group that has counted a partition beyond the end of its log."""
     if error.end is None:
-        lost = f"which of the messages that were counted up to offset {counted} no longer exist isn't known"
+        lost = f"it is unknown which of the messages counted up to offset {counted} no longer exist"
         advice = "give the run a new group_id, or reset the group, to count what the log has now"
     else:
         lost = (

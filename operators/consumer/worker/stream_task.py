@@ -81,7 +81,7 @@ class StreamTask:
             and (used_bytes := sum(own.count_bytes for own in self.progress.values())) > limit
         ):
             raise StateLimitError(
-                f"how many rows each group has in its open window by count takes {used_bytes:,} bytes of a "
+                f"the row counts of the groups in open count windows take {used_bytes:,} bytes of a "
                 f"worker's memory, and state_bytes allows {limit:,}. Nothing is lost: a run with a higher "
                 "state_bytes, or with more workers, resumes from here; fewer keys take less"
             )

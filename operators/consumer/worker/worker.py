@@ -172,7 +172,7 @@ class Worker:
         """
         counted = self._counted_of(error)
         if error.end is not None and counted <= error.end:
-            log.warning("%s; nothing of that was counted: reading on from offset %s", error, counted)
+            log.warning("%s; none of that was counted: continuing at offset %s", error, counted)
             return None
         if error.end is None or self._plan.options.truncated == "stop":
             raise counted_and_gone(error, counted) from None

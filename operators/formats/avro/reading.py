@@ -91,7 +91,10 @@ def _library(writer: Loaded) -> Any:
     for node, twice in walk(*writer):
         again = again or twice
         if kind_of(node) == "array" and takes_no_bytes(node["items"], writer[1]):
-            raise Misread("its schema has a list of values that have no bytes, so it has no end")
+            raise Misread(
+                "its schema has an array of values that take no bytes, so its length isn't limited by the "
+                "message's"
+            )
     return _read_py if again else fastavro
 
 

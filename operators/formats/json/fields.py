@@ -113,8 +113,8 @@ def nested(fields: Mapping[str, JsonField], lowered: Mapping[str, Any]) -> dict[
 def _twice(column: str, json_field: JsonField) -> ValueError:
     path = ".".join(json_field.path)
     return ValueError(
-        f"json: the column {column!r} and another one want {path!r} in two ways, whole and in parts or as "
-        "two types; take it once, and the other from it by with_columns"
+        f"json: the column {column!r} and another one read {path!r} differently: whole and in parts, or as "
+        "two types; read it once, and derive the other column from it with with_columns"
     )
 
 

@@ -83,7 +83,7 @@ def _own(name: str) -> bytes:
         else:
             return module.DESCRIPTOR.serialized_pb
     raise ValueError(
-        f"protobuf: the file {name!r} is imported and isn't there; give a FileDescriptorSet with it"
+        f"protobuf: the imported file {name!r} is missing; pass a FileDescriptorSet that includes it"
     )
 
 

@@ -23,7 +23,8 @@ def check_types(who: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with complete types. Raises `TypeError` for types that can't be parsed from text."""
     if not isinstance(schema, Mapping) or not schema:
         raise TypeError(
-            f'{who}: the schema must be such as {{"user": pl.String, "price": pl.Float64}}, got {schema!r}'
+            f'{who}: the schema must map names to types, such as {{"user": pl.String, "price": '
+            f"pl.Float64}}, got {schema!r}"
         )
     check_polars_types(who, schema)
     types = {}

@@ -472,7 +472,7 @@ def _check_readings(at: str, keys: Sequence[str], schema: pa.Schema, windows: Ta
     if not pa.types.is_timestamp(schema.field(at).type):
         raise ValueError(f"at is {at!r}, which holds {schema.field(at).type} and not times")
     if not windows.side_by_side:
-        raise ValueError(f"readings are waited for in tumbling windows, and the stream has {windows}")
+        raise ValueError(f"rules over readings (at=) need tumbling windows, and the stream has {windows}")
 
 
 def _answer(rule: Rule, path: str, aggregates: dict[str, Any], types: pl.Schema) -> str:

@@ -68,7 +68,7 @@ class Burst(LimitRule):
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or self.least <= 0:
             raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if not self.limit.upwards:
-            raise ValueError(f"{self._where}: a burst is past above or at_least; give one of these")
+            raise ValueError(f"{self._where}: a burst needs its limit as above or at_least; give one of them")
         if self.every or self.absent is not None or self.per:
             raise ValueError(f"{self._where}: a burst has neither every, absent nor per; leave them out")
 

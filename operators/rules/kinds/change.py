@@ -77,7 +77,8 @@ class Change(LimitRule):
         if self.against in ("ewma", "hour") and not isinstance(self.over, int):
             unit = "rows" if self.against == "ewma" else "days"
             raise ValueError(
-                f"{self._where}: of {self.against}, over must be a number of {unit}, got {self.over!r}"
+                f"{self._where}: with against='{self.against}', over must be a number of {unit}, got "
+                f"{self.over!r}"
             )
         if self.by in ("z", "deviation") and self.against not in ("mean", "ewma", "hour"):
             raise ValueError(

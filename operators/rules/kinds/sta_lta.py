@@ -70,11 +70,16 @@ class StaLta(LimitRule):
             if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
                 raise ValueError(f"{self._where}: {name} must be a number ≥ 0, got {given!r}")
         if not self.times and not self.offset:
-            raise ValueError(f"{self._where}: times and offset are both 0; one of them is above it")
+            raise ValueError(f"{self._where}: times and offset are both 0; set at least one of them above 0")
         if not self.limit.upwards:
-            raise ValueError(f"{self._where}: a rate rises past above or at_least; give one of these")
+            raise ValueError(
+                f"{self._where}: a rising rate needs its limit as above or at_least; give one of them"
+            )
         if self.absent is not None or self.every:
-            raise ValueError(f"{self._where}: what has no row had nothing; leave absent and every out")
+            raise ValueError(
+                f"{self._where}: absent and every don't apply here, where a key without rows counts as 0; "
+                "leave them out"
+            )
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int

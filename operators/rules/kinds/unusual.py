@@ -71,12 +71,13 @@ class Unusual(LimitRule):
         if self.each or self.absent is not None:
             given = "each" if self.each else "absent"
             raise ValueError(
-                f"{self._where}: {given} is given; an unusual value is one of a row, leave it out"
+                f"{self._where}: {given} doesn't apply to unusual values, which are compared row by row; "
+                "leave it out"
             )
         if not self.limit.upwards or self.limit.at < 1:
             raise ValueError(
-                f"{self._where}: its limit is above or at_least a number ≥ 1, how many times the largest "
-                "deviation of before"
+                f"{self._where}: set its limit, above or at_least, to a number ≥ 1: a multiple of the "
+                "largest deviation so far"
             )
 
     @property

@@ -74,8 +74,8 @@ class AlertsToAlertmanager(HttpOutlet):
             for name, value in self.labels.items()
         ):
             raise ValueError(
-                f'alertmanager: labels must be names with texts, as in {{"severity": "page"}}, '
-                f"got {self.labels!r}"
+                'alertmanager: labels must map names to strings, as in {"severity": "page"}, got '
+                f"{self.labels!r}"
             )
         try:
             lasts_us = microseconds(self.lasts)

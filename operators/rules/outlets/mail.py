@@ -94,7 +94,7 @@ class AlertsToEmail(NotifyingOutlet):
         except smtplib.SMTPResponseException as error:
             raise OutletError(_answer(error.smtp_code, error.smtp_error), error.smtp_code < 500) from None
         except smtplib.SMTPNotSupportedError as error:
-            raise OutletError(f"the server can't do what is needed: {error}") from None
+            raise OutletError(f"the server lacks a feature that is needed: {error}") from None
         except ssl.SSLCertVerificationError as error:
             raise OutletError(f"its certificate is not trusted: {error.verify_message}") from None
         except (OSError, smtplib.SMTPException) as error:

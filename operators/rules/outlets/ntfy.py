@@ -39,7 +39,7 @@ class AlertsToNtfy(HttpOutlet):
         if isinstance(self.priority, bool) or self.priority not in (1, 2, 3, 4, 5):
             raise ValueError(f"ntfy: priority must be a number from 1 to 5, got {self.priority!r}")
         if isinstance(self.tags, str) or not all(isinstance(tag, str) for tag in self.tags):
-            raise ValueError(f"ntfy: tags must be a list of texts, got {self.tags!r}")
+            raise ValueError(f"ntfy: tags must be a list of strings, got {self.tags!r}")
         if not self.topic:
             raise ValueError("ntfy: url must end with the topic, as in https://ntfy.sh/TOPIC")
 

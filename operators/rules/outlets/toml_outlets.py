@@ -94,8 +94,8 @@ def outlet_of(text: str) -> NotifyingOutlet:
     if document.keys() != {"outlet"}:
         # The input may contain a password, so it isn't shown.
         raise ValueError(
-            "an outlet must be its fields as in TOML, with commas between, such as "
-            '\'kind = "ntfy", url = "https://ntfy.sh/hall"\''
+            'an outlet must be TOML fields separated by commas, such as \'kind = "ntfy", url = '
+            '"https://ntfy.sh/hall"\''
         )
     return _outlet(document["outlet"], "--outlet", ())
 

@@ -88,7 +88,7 @@ def _why_not(table: ServedTable) -> str:
     try:
         view = table.view()
     except NotReady:
-        return "nothing is known of it yet"
+        return "it has not been read yet"
     if view.stale is not None:
         return "it is stale"
     return "" if view.ready else "its log is being read"

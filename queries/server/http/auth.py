@@ -39,7 +39,8 @@ class Guard:
             return Problem(
                 414,
                 "The question is too long for a URL",
-                f"the part behind ? may have {_LONGEST_QUERY} bytes; send it as a JSON body, by POST",
+                f"the query string may have at most {_LONGEST_QUERY} bytes; send the question as a JSON "
+                "body, by POST",
             )
         if self._token is None:
             host = headers.get(b"host", b"").decode("latin-1").lower()
@@ -48,8 +49,8 @@ class Guard:
                 return Problem(
                     421,
                     "Not the address of this server",
-                    f"without a token it answers at {', '.join(_HERE)} only, and the request names {host!r}; "
-                    "start it with --token-file to let others ask",
+                    f"without a token the server answers requests to {', '.join(_HERE)} only, and this one "
+                    f"names {host!r}; start it with --token-file to allow others",
                 )
             return None
         path = scope["path"]

@@ -48,8 +48,8 @@ def check_token(host: str, token: str | None) -> None:
         )
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise ServerError(
-            f"the token must have at least {_SHORTEST_TOKEN} characters, ASCII and none of them unprintable; "
-            "such as what `openssl rand -hex 32` prints"
+            f"the token must have at least {_SHORTEST_TOKEN} characters, all of them printable ASCII; "
+            "create one with `openssl rand -hex 32`"
         )
 
 

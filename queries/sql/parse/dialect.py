@@ -140,15 +140,15 @@ def parsed(
         if message.startswith(_OF_SQLGLOT):
             if token.token_type == TokenType.SENTINEL or token.start >= tokens[-1].start:
                 token = tokens[-1]
-                message = f"the statement ends too early, or {token.text} can't stand here"
+                message = f"the statement ends too early, or {token.text} is not allowed here"
             else:
-                message = f"{token.text} can't stand here"
+                message = f"{token.text} is not allowed here"
         raise SqlError(message, token.start, token.end + 1, text) from None
     except (AttributeError, TypeError, LookupError):
         # sqlglot implicitly accepts some statements of other dialects where ours are expected.
-        raise SqlError("the statement is not understood from here on", start, end, text) from None
+        raise SqlError("the statement can't be parsed from here on", start, end, text) from None
     except RecursionError:
-        raise SqlError("the expression is nested too deeply; take it apart", start, end, text) from None
+        raise SqlError("the expression is nested too deeply; split it up", start, end, text) from None
     return Statement(text[start:end], start, node)
 
 

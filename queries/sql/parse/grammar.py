@@ -163,7 +163,7 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     (
         exp.Select,
         "windows",
-    ): "a named window is of OVER, which looks at other rows: write WINDOW TUMBLING (SIZE …)",
+    ): "a named window belongs to OVER, which looks at other rows: write WINDOW TUMBLING (SIZE …)",
     **dict.fromkeys(
         ((exp.Select, "sample"), (exp.Table, "sample")),
         "TABLESAMPLE: write SAMPLE(column, 100), an aggregate, or filter the rows in WHERE",
@@ -181,7 +181,7 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     ),
     **dict.fromkeys(
         ((exp.Table, "db"), (exp.Table, "catalog")),
-        "a stream or table has one name, without a catalog or schema; leave out what stands before it",
+        "a stream or table has one name, without a catalog or schema; leave them out",
     ),
     **dict.fromkeys(
         ((exp.Version, "this"), (exp.Version, "kind")), "write FOR SYSTEM_TIME AS OF and the row's time"
@@ -199,7 +199,7 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     (
         exp.Unnest,
         "offset",
-    ): "UNNEST has no WITH ORDINALITY: the places of elements aren't given; leave it out",
+    ): "UNNEST has no WITH ORDINALITY: the positions of elements aren't available; leave it out",
     (exp.Group, "rollup"): "ROLLUP: name the columns; coarser answers come from merging",
     (exp.Group, "cube"): "CUBE: name the columns; coarser answers come from merging",
     (exp.Group, "grouping_sets"): "GROUPING SETS: name the columns; coarser answers come from merging",
@@ -215,7 +215,7 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     (exp.CurrentTimestamp, "this"): "CURRENT_TIMESTAMP takes no precision: times are in microseconds",
     **dict.fromkeys(
         ((kind, name) for kind in (exp.Cast, exp.TryCast) for name in ("format", "default", "action")),
-        "CAST takes a type alone; of a pattern write PARSE_TIMESTAMP(text, 'yyyy-MM-dd') or "
+        "CAST takes only a type; to use a pattern, write PARSE_TIMESTAMP(text, 'yyyy-MM-dd') or "
         "FORMAT_TIMESTAMP(time, 'yyyy-MM-dd')",
     ),
 }

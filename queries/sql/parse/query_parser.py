@@ -60,11 +60,11 @@ class QueryParser(Parser):
             if item is not None:
                 items.append(item)
             elif items:
-                self.raise_error(f"something must stand behind the comma, got {self.here()}")
+                self.raise_error(f"expected something after the comma, got {self.here()}")
             if not self._match(sep):
                 return items
             if item is None:
-                self.raise_error("something must stand before the comma", self._prev)
+                self.raise_error("expected something before the comma", self._prev)
 
     def _parse_bracket(self, this: Any = None) -> Any:
         """Like sqlglot's, and reads Flink's ``MAP['key', value, …]`` as ``MAP('key' := value, …)``."""
@@ -102,7 +102,7 @@ class QueryParser(Parser):
     def need(self, *words: str) -> None:
         """Consume these words. Raises `ParseError` if others come."""
         if not self.take(*words):
-            self.raise_error(f"{' '.join(words)} must stand here, got {self.here()}")
+            self.raise_error(f"expected {' '.join(words)}, got {self.here()}")
 
     def here(self) -> str:
         """What comes next, for a message."""
@@ -113,14 +113,14 @@ class QueryParser(Parser):
         token = self._curr
         named: Any = self._parse_id_var(any_token=False)
         if named is None or token is None:
-            self.raise_error(f"the name of {what} must stand here, got {self.here()}")
+            self.raise_error(f"expected the name of {what}, got {self.here()}")
         return Word(named.name, token.start, token.end + 1)
 
     def text_of(self, what: str) -> Word:
         """A string in single quotes."""
         token = self._curr
         if not self._match(TokenType.STRING):
-            self.raise_error(f"{what} must stand here, in single quotes, got {self.here()}")
+            self.raise_error(f"expected {what} in single quotes, got {self.here()}")
         return Word(token.text, token.start, token.end + 1)
 
     def whole_number(self, what: str) -> int:
@@ -139,14 +139,14 @@ class QueryParser(Parser):
         """
         token = self._curr
         if token is None:
-            self.raise_error("a length such as 1 MINUTE must stand here")
+            self.raise_error("expected a length such as 1 MINUTE, got the end of the statement")
         if self.take("INTERVAL"):
             parts = self.text_of("a number").value.split()
         elif self._match(TokenType.STRING):
             parts = token.text.split()
         else:
             if not self._match(TokenType.NUMBER):
-                self.raise_error(f"a length such as 1 MINUTE must stand here, got {self.here()}")
+                self.raise_error(f"expected a length such as 1 MINUTE, got {self.here()}")
             parts = [token.text]
         if len(parts) == 1:
             if not self._curr or self._curr.token_type in (TokenType.R_PAREN, TokenType.COMMA):
@@ -209,10 +209,10 @@ class QueryParser(Parser):
                 )
             else:
                 self.raise_error(
-                    f"SIZE, ADVANCE BY, OFFSET, TIME ZONE or GRACE PERIOD must stand here, got {self.here()}"
+                    f"expected SIZE, ADVANCE BY, OFFSET, TIME ZONE or GRACE PERIOD, got {self.here()}"
                 )
             if name in parts:
-                self.raise_error(f"{name} must stand once in a window")
+                self.raise_error(f"{name} is allowed once in a window")
             if name == "TIME ZONE":
                 parts[name] = self.text_of("the name of a time zone").value
             else:
@@ -237,7 +237,7 @@ class QueryParser(Parser):
             if self.word() not in ("FINAL", "CHANGES"):
                 self.raise_error(f"EMIT must be followed by FINAL or CHANGES, got {self.here()}")
             if this.args.get("emit"):
-                self.raise_error("EMIT must stand once in a query", token)
+                self.raise_error("EMIT is allowed once in a query", token)
             this.set("emit", at(Emit(this=self.word()), token))
             self._advance()
             return self._parse_query_modifiers(this)
@@ -249,7 +249,8 @@ class QueryParser(Parser):
                 return None
             if self.word() in _NO_ALIASES:
                 self.raise_error(
-                    f"{self.word()} can't stand here; as a name of the table it needs AS before it"
+                    f"{self.word()} is not allowed here; to use it as an alias of the table, write AS "
+                    "before it"
                 )
         return super()._parse_table_alias(alias_tokens)
 
@@ -294,7 +295,7 @@ class QueryParser(Parser):
             zone = self._zone_of_windows()
             self.need(")")
         elif table_word:
-            self.raise_error(f"DESCRIPTOR(…) with the time column must stand here, got {self.here()}")
+            self.raise_error(f"expected DESCRIPTOR(…) with the time column, got {self.here()}")
         else:
             time = self._parse_column()
             zone = self._zone_of_windows()
@@ -386,12 +387,14 @@ class QueryParser(Parser):
         """``WITH name AS (SELECT …), …``."""
         self.need("WITH")
         if self.is_next("RECURSIVE"):
-            self.raise_error("RECURSIVE: a stream has no end to begin again from; leave it out")
+            self.raise_error(
+                "RECURSIVE: a stream can't be read recursively, because it never ends; leave it out"
+            )
         named = []
         while True:
             name: Any = self._parse_id_var(any_token=False)
             if name is None:
-                self.raise_error(f"the name of a query must stand here, got {self.here()}")
+                self.raise_error(f"expected the name of a query, got {self.here()}")
             if self._curr and self._curr.token_type == TokenType.L_PAREN:
                 self.raise_error("name the columns in the SELECT: expression AS name")
             self.need("AS")
@@ -415,7 +418,7 @@ class QueryParser(Parser):
         first, *others = self.queries()
         if others:
             self.raise_error(
-                "UNION ALL must stand by itself, or in CREATE STREAM … AS, INSERT INTO or CREATE VIEW",
+                "UNION ALL is allowed only by itself, or in CREATE STREAM … AS, INSERT INTO or CREATE VIEW",
                 token,
             )
         return first
@@ -436,7 +439,7 @@ class QueryParser(Parser):
         if isinstance(parsed, exp.SetOperation):
             return list(self._united(parsed, token))
         if not isinstance(parsed, exp.Select):
-            self.raise_error(f"a SELECT must stand here, got {token.text if token else self.here()}", token)
+            self.raise_error(f"expected a SELECT, got {token.text if token else self.here()}", token)
         return [at(parsed, token)]  # there is no other position to report
 
     def _united(self, node: Any, token: Any) -> Iterator[exp.Select]:
@@ -450,12 +453,16 @@ class QueryParser(Parser):
         for name, value in node.args.items():
             if value and name not in ("this", "expression", "distinct"):
                 word = {"order": "ORDER BY", "by_name": "BY NAME"}.get(name, name.strip("_").upper())
-                self.raise_error(f"{word} of a UNION ALL: CREATE STREAM … AS it, and SELECT from that", token)
+                self.raise_error(
+                    f"{word} of a UNION ALL: write CREATE STREAM … AS SELECT … UNION ALL …, and SELECT from "
+                    "that stream",
+                    token,
+                )
         for side in (node.this, node.expression):
             while isinstance(side, exp.Subquery) and not any(
                 value for name, value in side.args.items() if name != "this"
             ):
                 side = side.this
             if not isinstance(side, exp.Select | exp.SetOperation):
-                self.raise_error("UNION ALL must stand between two SELECTs", token)
+                self.raise_error("UNION ALL needs a SELECT on both sides", token)
             yield from self._united(side, token)

@@ -178,7 +178,7 @@ def _create(parser: QueryParser) -> Node:
         return CreateAs(kind, name, options, first, replace, there, tuple(others))
     if not options:
         parser.raise_error(
-            f"WITH (KAFKA_TOPIC='…', VALUE_FORMAT='JSON') or AS SELECT must stand here, got {parser.here()}"
+            f"expected WITH (KAFKA_TOPIC='…', VALUE_FORMAT='JSON') or AS SELECT, got {parser.here()}"
         )
     return CreateSource(kind, name, columns, options, replace, there)
 
@@ -197,7 +197,7 @@ def _terminate(parser: QueryParser) -> Node:
     token = parser._curr
     if token is not None and parser.take("ALL"):
         return Terminate(Word("", token.start, token.end + 1))
-    return Terminate(parser.name_of("a query, or ALL,"))
+    return Terminate(parser.name_of("a query, or ALL"))
 
 
 def _run_script(parser: QueryParser) -> Node:
@@ -215,7 +215,7 @@ def _columns(parser: QueryParser) -> list[DeclaredColumn]:
             parser.raise_error(f"{name} AS: write the expression in the SELECT, or in a CREATE VIEW")
         kind: Any = parser._parse_types(check_func=False, allow_identifiers=False)
         if not isinstance(kind, exp.DataType):
-            parser.raise_error(f"the type of {name} must stand here, got {parser.here()}")
+            parser.raise_error(f"expected the type of {name}, got {parser.here()}")
         if "start" not in kind.meta:
             kind.update_positions(token)
         role = ""
@@ -245,7 +245,7 @@ def _no_constraint(parser: QueryParser) -> None:
         )
     primary = parser._curr is not None and parser._curr.token_type == TokenType.PRIMARY_KEY
     if primary or parser.is_next("PRIMARY", "KEY"):
-        parser.raise_error("PRIMARY KEY must stand behind the type of its column: id BIGINT PRIMARY KEY")
+        parser.raise_error("PRIMARY KEY must follow the type of its column: id BIGINT PRIMARY KEY")
 
 
 def _options(parser: QueryParser) -> dict[str, Word]:
@@ -255,11 +255,11 @@ def _options(parser: QueryParser) -> dict[str, Word]:
     while True:
         token = parser._curr
         if token is None:
-            parser.raise_error("the name of an option must stand here")
+            parser.raise_error("expected the name of an option, got the end of the statement")
         name = token.text.upper()
         parser._advance()
         if name in options:
-            parser.raise_error(f"{name} must stand once in WITH", token)
+            parser.raise_error(f"{name} is allowed once in WITH", token)
         parser.need("=")
         minus = "-" if parser._match(TokenType.DASH) else ""
         value = parser._curr

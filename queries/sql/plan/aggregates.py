@@ -160,18 +160,20 @@ NAMES: dict[str, Callable[[Any, list[Any]], AggregateCall]] = {
 REFUSED = {
     **dict.fromkeys(
         ("TOPK", "TOPKDISTINCT"),
-        "means the largest values to some and the most frequent to "
-        "others; write APPROX_TOP_K(column, k) for the most frequent, MAX(column) for the largest",
+        "returns the largest values in some systems and the most frequent ones in others; write "
+        "APPROX_TOP_K(column, k) for the most frequent, MAX(column) for the largest",
     ),
-    "EARLIEST_BY_OFFSET": "is not by time; write FIRST(column), the value with the earliest event time",
-    "LATEST_BY_OFFSET": "is not by time; write LAST(column), the value with the latest event time",
+    "EARLIEST_BY_OFFSET": "goes by offset, not by time; write FIRST(column), the value with the "
+    "earliest event time",
+    "LATEST_BY_OFFSET": "goes by offset, not by time; write LAST(column), the value with the "
+    "latest event time",
     **dict.fromkeys(
         ("COLLECT_LIST", "COLLECT_SET"),
-        "grows without bound; write SAMPLE(column, 100), or "
-        "THETA_SKETCH_AGG(column) for which values there are",
+        "grows without bound; write SAMPLE(column, 100), or THETA_SKETCH_AGG(column) for the set of "
+        "distinct values",
     ),
     "HISTOGRAM": "grows without bound; write APPROX_TOP_K(column, 100)",
-    "MEDIAN": "is not kept exactly; write PERCENTILE_APPROX(column, 0.5)",
+    "MEDIAN": "can't be computed exactly in bounded memory; write PERCENTILE_APPROX(column, 0.5)",
 }
 """Messages about aggregates that can't be stored, by upper-case names."""
 
@@ -225,7 +227,9 @@ def _of_registry(node: Any, name: str, given: list[Any]) -> AggregateCall:
     for place, one in enumerate(given):
         if isinstance(one, exp.Kwarg | exp.PropertyEQ):
             if isinstance(one.this, exp.Literal):
-                raise error_at(one.this, f"a parameter of {name.upper()} is named without quotes")
+                raise error_at(
+                    one.this, f"the parameter's name in {name.upper()} must be written without quotes"
+                )
             option, value = one.this.name.lower(), one.expression
             if option == "ranks" and name in RANKED:
                 ranks, several = _ranks(value)

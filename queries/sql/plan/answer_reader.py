@@ -199,7 +199,7 @@ class AnswerReader:
         if one.family in RANKED and one.ranks:
             if one.several:
                 if side:
-                    raise error_at(node, "a bound is of one percentile: write one rank")
+                    raise error_at(node, "a bound needs a single percentile: give one rank")
                 return make.function(
                     "concat_list",
                     [
@@ -215,7 +215,9 @@ class AnswerReader:
             return make.call(column, "sqrt") if one.root else column
         if column.kind in ("list", "struct", "bytes"):
             raise error_at(
-                node, f"{node.name.upper()} answers several numbers, which have their own bounds in it"
+                node,
+                f"{node.name.upper()} returns several numbers with their own bounds: select it without "
+                "LOWER_BOUND or UPPER_BOUND",
             )
         return make.call(column, "sqrt") if one.root else column
 

@@ -49,7 +49,7 @@ _NOT_HERE = {
     "KEY_DELIMITER": "a key is one column; leave it out",
     "VALUE_AVRO_SCHEMA_FULL_NAME": "what is written is JSON; leave it out",
     **dict.fromkeys(
-        ("RETENTION_MS", "CLEANUP_POLICY"), "make the topic by Kafka's own tools first, and leave it out"
+        ("RETENTION_MS", "CLEANUP_POLICY"), "create the topic with Kafka's own tools first, and leave it out"
     ),
     "CONNECTOR": "write KAFKA_TOPIC='…', VALUE_FORMAT='JSON' for a topic, PATH='…' for files",
     "TOPIC": "write KAFKA_TOPIC='…'",
@@ -479,8 +479,8 @@ def _of_text(
             if own != name or known[own] != kind:
                 raise error_at(
                     node.name,
-                    f"{name} must be declared as {form} has it, {own} {sql_type(known[own])}; without "
-                    "columns all are there",
+                    f"{name} must be declared as in {form}: {own} {sql_type(known[own])}; or leave the "
+                    "columns out, to get them all",
                 )
         columns |= {} if values else known
         return decoder, f"sg.{form.lower()}({', '.join(map(repr, given))})"
@@ -539,7 +539,9 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
     """Raise `SqlError` for an unknown option."""
     for name, value in options.items():
         if name in ("PARTITIONS", "REPLICAS") and name not in known:
-            raise error_at(value, f"{name}: make the topic by Kafka's own tools first, and leave {name} out")
+            raise error_at(
+                value, f"{name}: create the topic with Kafka's own tools first, and leave {name} out"
+            )
         if name == "WRAP_SINGLE_VALUE" and name in known and str(value).upper() != "TRUE":
             raise error_at(value, f"WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got {value}")
         if name in _NOT_HERE and name not in known:
@@ -607,7 +609,7 @@ def check_key_format(options: Options, kind: pl.DataType | None) -> None:
     if word in ("JSON", "DELIMITED") and (kind is None or kind.is_integer() or word == "DELIMITED"):
         return
     if word == "NONE":
-        raise error_at(form, "KEY_FORMAT='NONE' is of messages without a key: declare no KEY column")
+        raise error_at(form, "KEY_FORMAT='NONE' is for messages without a key: declare no KEY column")
     more = ", and JSON or DELIMITED of a whole number" if word == "JSON" else ""
     raise error_at(
         form, f"KEY_FORMAT must be KAFKA (text){more}, got {form}; others are for Python, with key="

@@ -62,7 +62,7 @@ def limit_of(select: exp.Select) -> int | None:
     if limit is None:
         return None
     if isinstance(limit, exp.Fetch):
-        raise error_at(limit.args.get("count") or limit, "FETCH FIRST: write LIMIT 10 behind the query")
+        raise error_at(limit.args.get("count") or limit, "FETCH FIRST: write LIMIT 10 after the query")
     number = limit.expression
     if (
         not isinstance(number, exp.Literal)

@@ -96,10 +96,14 @@ class Expressions:
         if isinstance(time, exp.Interval):
             time, interval = interval, time
             if sign == "-":
-                raise error_at(node, "an INTERVAL must be taken off a time, and not a time off it")
+                raise error_at(
+                    node, "an INTERVAL can be subtracted from a time, but not a time from an INTERVAL"
+                )
         one = self.scalar(time)
         if one.kind != "time":
-            raise error_at(time, f"an INTERVAL moves a TIMESTAMP, got {a_type(one.type)}")
+            raise error_at(
+                time, f"an INTERVAL can be added to or subtracted from a TIMESTAMP, got {a_type(one.type)}"
+            )
         by = f"{'-' if sign == '-' else ''}{interval_offset(interval)}"
         if isinstance(one.literal, datetime):
             return self.make.literal(pl.select(pl.lit(one.literal).dt.offset_by(by)).item())
@@ -110,7 +114,9 @@ class Expressions:
         sign = _SIGNS[type(node)]
         if sign not in ("==", "!=") and {left.kind, right.kind} & {"list", "struct"}:
             raise error_at(
-                node, f"{a_type(left.type)} can be equal or not: compare elements or fields, a[1] < b[1]"
+                node,
+                f"{a_type(left.type)} can be compared only with = and <>: compare elements or fields, "
+                "a[1] < b[1]",
             )
         return self.make.operator(left, sign, right)
 
@@ -335,7 +341,7 @@ class Expressions:
         if isinstance(to, pl.Time) and one.kind == "text":
             return self._clock(one, node)
         if isinstance(to, pl.Time) and one.kind not in ("clock", "null") and one.type != TIME:
-            raise error_at(node, f"a TIME is a part of a TIMESTAMP, or a text, got {a_type(one.type)}")
+            raise error_at(node, f"only a TIMESTAMP or a text can be cast to TIME, got {a_type(one.type)}")
         if one.kind in ("list", "struct") and to != one.type:
             raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
         cast = self.make.cast(one, to)
@@ -413,7 +419,7 @@ class Expressions:
         if self._now is None:
             raise error_at(
                 node,
-                "the current time would stay the time of the start; compare times of the rows, such as "
+                "the current time would stay fixed at the query's start; compare times of the rows, such as "
                 "ROWTIME, or query a stored table",
             )
         if node.expressions if isinstance(node, exp.Anonymous) else node.args.get("this"):
@@ -584,7 +590,7 @@ _REFUSED: dict[Any, str] = {
     exp.Table: "FROM takes a name without brackets",
     exp.Star: "* is for SELECT * and COUNT(*)",
     exp.Distinct: "DISTINCT: write APPROX_COUNT_DISTINCT(column)",
-    exp.Interval: "an INTERVAL is added to a TIMESTAMP, or taken off",
+    exp.Interval: "an INTERVAL must be added to a TIMESTAMP, or subtracted from one",
     exp.Filter: "FILTER (WHERE …) follows an aggregate",
     exp.Lambda: "functions of functions: write the stream in Python",
     (
@@ -599,7 +605,7 @@ _REFUSED: dict[Any, str] = {
         exp.RespectNulls,
     ): "IGNORE NULLS and RESPECT NULLS: aggregates leave NULL out; leave it out",
     exp.WithinGroup: "WITHIN GROUP: write PERCENTILE_APPROX(column, 0.5)",
-    exp.IntDiv: "DIV: write a / b, which is whole of whole numbers",
+    exp.IntDiv: "DIV: write a / b, which is a whole number if both are",
     exp.SimilarTo: "SIMILAR TO: write REGEXP_LIKE(text, pattern)",
     exp.Any: "ANY: write ARRAY_CONTAINS(array, value), or IN (…)",
     exp.Tuple: "a row of several values: compare them one by one, a = 1 AND b = 2",
@@ -644,7 +650,9 @@ def like_expression(pattern: str, escape: str | None = None) -> str:
         if sign == escape:
             literal = next(signs, "")
             if literal not in ("%", "_", escape):
-                raise ValueError(f"behind {escape} a pattern must have %, _ or {escape}, got {pattern!r}")
+                raise ValueError(
+                    f"{escape} in a pattern must be followed by %, _ or {escape}, got {pattern!r}"
+                )
             parts.append(re.escape(literal))
         else:
             parts.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))

@@ -116,7 +116,7 @@ def join_rows(
         raise error_at(table, f"{alias} is joined twice; give it another name, JOIN {relation.name} AS other")
     if relation.path or any(side.relation is not None and side.relation.path for side in scope.sides):
         raise error_at(
-            table, "rows of files are joined with nothing: bring them into a topic by `streamgauge ingest`"
+            table, "files can't be joined: send their rows to a topic first, with `streamgauge ingest`"
         )
     if relation.windowed:
         raise error_at(
@@ -168,7 +168,7 @@ def _how(join: Any) -> str:
         how = "left" if side == "LEFT" else "outer"
     if how is None:
         raise error_at(
-            join.this, f"{words} JOIN: write an INNER, LEFT or FULL OUTER JOIN, the other way round"
+            join.this, f"{words} JOIN: write an INNER, LEFT or FULL OUTER JOIN, with the two sides swapped"
         )
     return how
 
@@ -209,7 +209,9 @@ def _join_table(
     used: Used,
 ) -> None:
     if how == "outer":
-        raise error_at(join.this, "a table is joined by INNER or LEFT JOIN: rows it has besides have no time")
+        raise error_at(
+            join.this, "a table must be joined by INNER or LEFT JOIN: its unmatched rows have no event time"
+        )
     if len(pairs) != 1:
         raise error_at(
             pairs[1], f"{relation.name} is joined by its key {relation.key} alone; put the rest in WHERE"

@@ -118,10 +118,10 @@ class _Planning:
             )
             raise error_at(
                 at,
-                "an aggregate of a stream must have a window, or it would never be done; write WINDOW "
-                "TUMBLING (SIZE 1 HOUR) behind FROM. For running totals store windows, CREATE TABLE t "
-                "WITH (SKETCHES='folder') AS SELECT …, and merge them, SELECT … FROM t; without EMIT a "
-                "SELECT counts all rows that exist now",
+                "an aggregate of a stream must have a window, or it would never finish; write WINDOW "
+                "TUMBLING (SIZE 1 HOUR) after FROM. For running totals store windows, CREATE TABLE t WITH "
+                "(SKETCHES='folder') AS SELECT …, and merge them, SELECT … FROM t; without EMIT a SELECT "
+                "counts all rows that exist now",
             )
         return WindowAggregation(scope, select).plan(window, push, limit)
 
@@ -169,7 +169,7 @@ class _Planning:
             if union and named != time:
                 raise error_at(
                     window.time,
-                    "windows of a named query are of its streams' event time: window by "
+                    "windows of a named query must use the event time of its streams: window by "
                     f"{time or 'ROWTIME'}, got {named}",
                 )
             if time and named != time:
@@ -182,8 +182,8 @@ class _Planning:
         if relation.stored:
             raise error_at(
                 table,
-                f"{relation.name} is a stored table of sketches, which is asked by itself: SELECT … FROM "
-                f"{relation.name}",
+                f"{relation.name} is a stored table of sketches, which must be queried by itself: SELECT … "
+                f"FROM {relation.name}",
             )
         if relation.kind == "table" and not relation.windowed:
             raise error_at(
@@ -244,7 +244,7 @@ class _Planning:
             if any(side.relation is not None and side.relation.path for side in part.scope.sides):
                 raise error_at(
                     table,
-                    "UNION ALL of a named query is of topics, not of files"
+                    "UNION ALL in a named query can read only topics, not files"
                     if len(selects) > 1
                     else "a named query of files can't be joined: write the join within it",
                 )

@@ -77,10 +77,10 @@ class Scope:
     def _no_aggregate(self, node: Any) -> Scalar | None:
         if isinstance(node, exp.Anonymous):
             if node.name.upper() in EXPLODE:
-                raise error_at(node, f"{node.name.upper()} must stand by itself in the SELECT")
+                raise error_at(node, f"{node.name.upper()} must be a column of its own in the SELECT")
             if node.name.upper() in BOUNDS or aggregate_call(node) is not None:
                 raise error_at(
-                    node, f"{node.name.upper()} is an aggregate, which must stand in SELECT or HAVING"
+                    node, f"{node.name.upper()} is an aggregate, which is allowed only in SELECT and HAVING"
                 )
         return None
 
@@ -123,7 +123,9 @@ class Scope:
             aliases = [side.alias for side in self.sides]
             raise error_at(node, f"no stream of the query is called {name}; {nearest(name, aliases)}")
         if edge_of(node):
-            raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
+            raise error_at(
+                node, f"{name} is known only after windows have closed: SELECT it, or filter it in HAVING"
+            )
         known_names = [one for side in sides for one in side.columns] + list(self.aliases)
         text = f"; strings need single quotes, '{name}'" if quoted else ""
         raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
@@ -185,7 +187,7 @@ class Scope:
             raise error_at(on, "UNNEST is joined ON TRUE; put a condition in WHERE")
         called = alias.this.name.lower() if alias.this else ""
         if called and any(one.alias == called for one in self.sides):
-            raise error_at(unnest.expressions[0], f"{called} is the name of two; write AS another(name)")
+            raise error_at(unnest.expressions[0], f"{called} is used as a name twice; write AS another(name)")
         node = unnest.expressions[0]
         name = (named[0] if named else alias.this).name
         (own,) = self._lists([node], [name], "UNNEST")

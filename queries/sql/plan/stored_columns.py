@@ -97,7 +97,9 @@ class StoredColumns:
         wanted = one.of.name.lower() if isinstance(one.of, exp.Column) else ""
         if one.of is not None and not wanted:
             raise error_at(
-                one.node, "an expression was not counted: a stored table answers what it has sketched"
+                one.node,
+                "a stored table can't aggregate an expression: it answers only from the columns that it "
+                "has sketched",
             )
         families = next((those for those in (DISTINCT, RANKED) if one.family in those), (one.family,))
         fit = [

@@ -45,7 +45,7 @@ class TopicReader:
     ) -> tuple[StreamBuilder, dict[str, str]]:
         """The stream of a relation's topic, and its columns; `names` are those that the query uses."""
         if relation.stored:
-            raise error_at(at, f"{relation.name} is a stored table: ask it without EMIT, and not with others")
+            raise error_at(at, f"{relation.name} is a stored table: query it without EMIT and by itself")
         if relation.path:
             return self._files(relation, names, time, at)
         message: dict[str, str] = {}

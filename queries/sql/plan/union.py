@@ -28,10 +28,16 @@ def union_plans(plans: Sequence[LogicalPlan], at: Sequence[Any]) -> list[Logical
         node = select.expressions[0]
         if plan.selection is not None:
             raise error_at(
-                node, "UNION ALL is of rows: write the union of rows first, and SELECT windows from that"
+                node,
+                "UNION ALL combines rows, not windows: write the union of rows first, and SELECT "
+                "windows from that",
             )
         if plan.limit is not None:
-            raise error_at(node, "LIMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that")
+            raise error_at(
+                node,
+                "LIMIT of a UNION ALL: write CREATE STREAM … AS SELECT … UNION ALL …, and SELECT from that "
+                "stream",
+            )
         if len(plan.columns) != len(names):
             raise error_at(
                 node,
@@ -56,7 +62,7 @@ def union_plans(plans: Sequence[LogicalPlan], at: Sequence[Any]) -> list[Logical
             )
         partition = tuple(renamed[name] for name in plan.partition)
         if partition != first.partition:
-            raise error_at(node, "PARTITION BY must be of the same columns in each SELECT of a UNION ALL")
+            raise error_at(node, "PARTITION BY must name the same columns in each SELECT of a UNION ALL")
         united.append(replace(plan, time=time, partition=partition))
     return [_with_columns(plan, columns, select.expressions[0]) for plan, select in zip(united, at)]
 

@@ -98,7 +98,9 @@ def _named(
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         if aggregates_in(node):
-            raise error_at(node, "a named query counts nothing: write CREATE TABLE … AS SELECT for it")
+            raise error_at(
+                node, "a named query can't aggregate: write CREATE TABLE … AS SELECT, and read that"
+            )
         if any(is_explode(below) for below in node.walk()):
             raise error_at(node, "EXPLODE in a named query: CROSS JOIN UNNEST(column) AS t(name)")
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):

@@ -122,9 +122,7 @@ def window_call(node: Any) -> Window | None:
     if not fewest <= len(given) <= most:
         number = {1: "1", 2: "1", 3: "2" if name == "HOP" else "1 or 2"}[most]
         offset = ", and an offset" if len(given) > most and not session else ""
-        raise error_at(
-            node, f"{name} takes {number} lengths behind the time column{offset}, got {len(given)}"
-        )
+        raise error_at(node, f"{name} takes {number} lengths after the time column{offset}, got {len(given)}")
     if session:
         if zone is not None:
             raise error_at(node, _NO_ZONE)

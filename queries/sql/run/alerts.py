@@ -63,7 +63,8 @@ def alert_plan(node: CreateAlert, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
         if one.limit != "at_least" or one.to or one.surely:
             raise error_at(
                 condition,
-                "behind the limit, AND says how large another aggregate must be: AND COUNT(*) >= 100",
+                "after the limit, AND can only require that another aggregate reaches a number: AND "
+                "COUNT(*) >= 100",
             )
         support[one.value] = one.at
     if first.to:
@@ -132,7 +133,8 @@ def _compared(
         side = BOUNDS[left.name.upper()]
         if limit not in _SURELY[side]:
             raise error_at(
-                left, "an alert that is certain is LOWER_BOUND(…) > number, or UPPER_BOUND(…) < number"
+                left,
+                "for an alert that is certain, write LOWER_BOUND(…) > number, or UPPER_BOUND(…) < number",
             )
         return _Compared(_path(_bare(left.expressions[0], aliases), calls), limit, number, surely=True)
     return _Compared(_path(left, calls), limit, number)

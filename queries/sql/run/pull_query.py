@@ -57,11 +57,11 @@ def pull_query(
     check_clauses(select)
     if select.args.get("emit") is not None:
         raise error_at(
-            select.args["emit"], f"{view.name} is a stored table, which is asked once: leave out EMIT"
+            select.args["emit"], f"{view.name} is a stored table, which is queried only once: leave out EMIT"
         )
     if select.args.get("joins"):
         raise error_at(
-            select.args["joins"][0].this, f"{view.name} is a stored table of sketches, which joins nothing"
+            select.args["joins"][0].this, f"{view.name} is a stored table of sketches, which can't be joined"
         )
     check_grammar(select)
     _check_names(select, view.name)

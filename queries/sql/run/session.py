@@ -251,7 +251,8 @@ class SqlSession:
         if emitting := [one for one in selects if one.args.get("emit") is not None]:
             raise error_at(
                 emitting[0].args["emit"],
-                "EMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that",
+                "EMIT of a UNION ALL: write CREATE STREAM … AS SELECT … UNION ALL …, and SELECT from that "
+                "stream",
             )
         results = [result for plan in plans for result in self._results(plan, node.select)]
         rows = pl.concat(
@@ -266,7 +267,7 @@ class SqlSession:
         if plan.partition:
             raise error_at(
                 select.args["partition_by"][0],
-                "PARTITION BY is the key of messages that are written: CREATE STREAM … AS, or leave it out",
+                "PARTITION BY sets the key of written messages: write CREATE STREAM … AS, or leave it out",
             )
 
     @staticmethod
@@ -275,8 +276,8 @@ class SqlSession:
         if reads_files(plan):
             raise error_at(
                 name,
-                "files are read by a SELECT alone; to write a topic or an alert from them, bring them into a "
-                "topic by `streamgauge ingest`",
+                "files can be read only by a SELECT; to write a topic or an alert from them, send their "
+                "rows to a topic first, with `streamgauge ingest`",
             )
 
     def _query(self, node: Query, statement: Statement) -> Iterator[StatementResult]:
@@ -311,7 +312,7 @@ class SqlSession:
             yield from self._engine.rows(plan)
             return
         if plan.push:
-            raise error_at(select.args["emit"], "EMIT is of a topic, and files end: leave it out")
+            raise error_at(select.args["emit"], "EMIT is only for topics, because files end: leave it out")
         with errors_at(select.args["from_"].this):
             yield file_result(plan)
 

@@ -60,7 +60,7 @@ def arithmetic(make: Scalars, left: Scalar, sign: str, right: Scalar) -> Scalar:
         scale, precision = s1 + s2, p1 + p2 + 1
         if scale > DIGITS:
             raise ValueError(
-                f"the product would have {scale} digits behind the point, and a DECIMAL has {DIGITS}; write "
+                f"the product would have {scale} digits after the point, and a DECIMAL has {DIGITS}; write "
                 "ROUND, and CAST AS DECIMAL, around one of them"
             )
     else:

@@ -142,7 +142,7 @@ def test_standard_input_to_standard_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ([], 'name one of a configuration, "tail" with files, or --preset NAME'),
+        ([], 'pass a configuration file, "tail" with files, or --preset NAME'),
         (["tail", "a.log"], "--to is missing"),
         (["tail", "--to", "t"], "tail: name at least one file or pattern"),
         (["tail", "/no/such/folder/a.log", "--to", "t"], "there is no folder /no/such/folder"),

@@ -58,7 +58,12 @@ def test_times_may_be_numbers(ran: Ran, tmp_path: Path) -> None:
 def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Path) -> None:
     said = {
         ("sketch", "gone.parquet"): "there is no file gone.parquet",
-        ("sketch", files, "--distinct", "nope"): "'nope', not one of at, lang, user, ms",
+        (
+            "sketch",
+            files,
+            "--distinct",
+            "nope",
+        ): "'nope', which is not a column of the stream; there are at, lang, user, ms",
         (
             "sketch",
             files,
@@ -66,7 +71,7 @@ def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Pat
             "user",
             "--window",
             "1m",
-        ): "'user' is a number: say its unit by --time-unit",
+        ): "'user' is a number: set its unit with --time-unit",
         ("sketch", files, "--time", "at", "--window", "soon"): "'soon' is not a duration",
         ("sketch", files, "--to", tmp_path / "out.xlsx"): "path must end in .parquet",
     }

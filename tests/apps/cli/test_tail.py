@@ -102,7 +102,7 @@ def test_what_is_not_to_be_read_is_said_first(ran: Ran, tmp_path: Path) -> None:
         (["replay", tmp_path / "nowhere", "--topic", "x"], "nowhere: there is no such file"),
         (["replay", tmp_path / "log.txt", "--topic", "x"], "name the field by --time, or send all at once"),
         (["replay", tmp_path / "log.txt", "--topic", "x", "--speed", "fast"], "write 1x, 10x"),
-        (["tail", "x", "--schema", "a.avsc", "--registry", "http://localhost"], "give one of the two"),
+        (["tail", "x", "--schema", "a.avsc", "--registry", "http://localhost"], "pass only one of them"),
         (["tail", "x", "--config", "nonsense"], "setting 1 of --config"),
     ):
         reported = ran(*arguments, code=1)

@@ -63,7 +63,7 @@ def test_one_topic_takes_the_commands_of_several_rules() -> None:
         ({"command.nope": "true"}, "--set command.nope: unknown rule; the rules are errors, spike"),
         ({"command.errors": ""}, "--set command.errors: a command goes to one of"),
         ({"command.errors": "a $nope"}, r"--set command.errors: .*nope is not known"),
-        ({"command.errors": "a x", "cleared.errors": "b y"}, "one program runs"),
+        ({"command.errors": "a x", "cleared.errors": "b y"}, "the same program must run"),
     ],
 )
 def test_what_is_no_command_is_named(given: dict[str, str], said: str) -> None:

@@ -63,8 +63,8 @@ def test_an_outlet_of_an_option_is_that_of_a_file(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("ntfy=https://ntfy.sh/s3cret", "an outlet must be its fields as in TOML"),
-        ('url = "https://ntfy.sh/s3cret" }\n[[more]]\n# {', "an outlet must be its fields as in TOML"),
+        ("ntfy=https://ntfy.sh/s3cret", "an outlet must be TOML fields"),
+        ('url = "https://ntfy.sh/s3cret" }\n[[more]]\n# {', "an outlet must be TOML fields"),
         ('url = "https://ntfy.sh/s3cret"', "--outlet: kind must be one of alertmanager, slack"),
         ('kind = "ntfy", adress = "s3cret"', "--outlet: 'adress' is not a field of ntfy"),
         ('kind = "ntfy", url = "ftp://s3cret"', "--outlet: ntfy: url must begin with"),

@@ -86,9 +86,9 @@ def test_damaged_and_foreign_files_are_refused_by_name(tmp_path: Path) -> None:
     for wrong, message in (
         (whole[:-20], "is damaged, or isn't Parquet"),
         (b"PAR1", "is damaged, or isn't Parquet"),
-        (whole.replace(b'"version": 3', b'"version": 7'), "is of version 7"),
-        (whole.replace(b'"rows": 3', b'"rows": 4'), "part of the footer has another checksum"),
-        (whole.replace(b'"partition": 0', b'"partition": 1'), "part of the footer has another checksum"),
+        (whole.replace(b'"version": 3', b'"version": 7'), "has archive format version 7"),
+        (whole.replace(b'"rows": 3', b'"rows": 4'), "part of the footer is wrong"),
+        (whole.replace(b'"partition": 0', b'"partition": 1'), "part of the footer is wrong"),
     ):
         file.write_bytes(wrong)
         with pytest.raises(ArchiveError, match=message) as raised:

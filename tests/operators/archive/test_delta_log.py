@@ -209,7 +209,7 @@ def test_decoded_columns_are_added_to_the_table(store: LocalStore, tmp_path: Pat
     log.catch_up(0)
     decoded = table(tmp_path).column("decoded").to_pylist()
     assert decoded == [None] * 7 + [None, {"n": 8}, {"n": 9}]
-    with pytest.raises(ArchiveError, match="column decoded has another type"):
+    with pytest.raises(ArchiveError, match="column decoded has a different type"):
         DeltaLog.create(store, "t", decoded_schema(sg.json({"n": pl.String})))
     assert DeltaLog.create(store, "t", SCHEMA).next_offset(0) == 10
 

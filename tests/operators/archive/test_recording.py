@@ -123,6 +123,6 @@ def test_footers_of_the_first_version_are_read_and_those_of_later_ones_refused()
     assert segment_of({FOOTER: old}, "x.parquet") == Segment("posts", 1, 5, 9, 4)
     for version in (0, 4):
         with pytest.raises(
-            ArchiveError, match=f"version {version} of archives, and this program reads 1 to 3"
+            ArchiveError, match=f"version {version}, and this version of streamgauge reads 1 to 3"
         ):
             segment_of({FOOTER: json.dumps({"version": version, **fields}).encode()}, "x.parquet")

@@ -100,7 +100,7 @@ def test_a_missing_file_is_refused_wherever_it_lay(store: LocalStore, tmp_path: 
         Recording.open(str(tmp_path))
     assert any("missing" in problem for problem in checked(store).problems)
     if first == 12:
-        with pytest.raises(ArchiveError, match=f"{first:020d}.parquet is missing: by .*_manifest"):
+        with pytest.raises(ArchiveError, match=f"{first:020d}.parquet is missing: .*_manifest"):
             last_segment(store, "t", 0)
 
 

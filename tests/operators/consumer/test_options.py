@@ -44,7 +44,7 @@ from ...cases import each
         ("until", "end", "until must be None or 'latest', got 'end'"),
         ("start", "first", "start must be 'earliest' or 'latest', got 'first'"),
         ("on_window", 5, "a function of one table"),
-        ("keep", "30d", "name its folder, table="),
+        ("keep", "30d", "windows are stored in table=, which is missing"),
     ],
 )
 def test_an_option_that_no_run_can_have_is_named(name: str, given: Any, reported: str) -> None:

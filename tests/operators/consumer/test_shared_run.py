@@ -230,7 +230,7 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing_of_any_stream(post
         ({"streams": {"a": 7}}, "'a' is 7, not a stream"),
         ({"delivery": "at_least_once"}, "delivery is 'at_least_once', and streams that run together"),
         ({"group_id": "g" * 199}, "with a stream's name it is at most 200"),
-        ({"on_window": print}, 'on_window must be given by names of streams, as in {"a"'),
+        ({"on_window": print}, 'on_window must map names of streams to values, as in {"a"'),
         ({"on_window": {"c": print}}, "on_window names 'c', which is not a stream; there are 'a', 'b'"),
         ({"on_window": {"a": 7}}, "on_window must be a function of one table, got 7"),
         ({"sinks": {"c": []}}, "sinks names 'c'"),
@@ -254,7 +254,9 @@ def test_streams_of_other_brokers_and_unfinished_ones_are_named() -> None:
     rows = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers="localhost:1")
     other = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers="localhost:2")
     aggregates = {"a": rows.tumbling("1m").agg(n=count()), "b": other.tumbling("1m").agg(n=count())}
-    with pytest.raises(ValueError, match="'a' and 'b' are read from other brokers or with other settings"):
+    with pytest.raises(
+        ValueError, match="'a' and 'b' are read from different brokers or with different settings"
+    ):
         start_together(aggregates)
     with pytest.raises(ValueError, match="has no aggregates yet") as unfinished:
         start_together({"a": aggregates["a"], "b": rows})

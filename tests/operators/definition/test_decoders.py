@@ -84,7 +84,7 @@ def test_a_function_is_identified_by_what_it_does() -> None:
 
 
 def test_what_cannot_be_written_down_is_refused_with_what_to_write() -> None:
-    reported = r"the decoder Lines has a lock as its \'guard\', which can't be written down .* definition\(\)"
+    reported = r"the decoder Lines has a lock as its \'guard\', which can't be stored .* definition\(\)"
     with pytest.raises(TypeError, match=reported):
         Stream.from_kafka("lines", value=Lines(guard=threading.Lock()))
 

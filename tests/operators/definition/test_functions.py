@@ -87,12 +87,12 @@ def test_lists_multiply_rows_and_a_row_counts_once() -> None:
     [
         (
             lambda raised: raised.head(1),
-            "<lambda> made 1 rows of 3; it must give a row for each.*filter after",
+            "<lambda> returned 1 rows for 3; it must return one row for each.*filter after",
         ),
-        (lambda raised: raised.drop("name"), "gave no column 'name', only x, at"),
+        (lambda raised: raised.drop("name"), "returned no column 'name', only x, at"),
         (lambda raised: raised.with_columns(pl.col("x").cast(pl.Float64)), "'x' as Float64, .* says Int64"),
-        (lambda raised: raised.to_dict(), "gave a dict, not a pl.DataFrame"),
-        (lambda raised: None, "gave a NoneType"),
+        (lambda raised: raised.to_dict(), "returned a dict, not a pl.DataFrame"),
+        (lambda raised: None, "returned a NoneType"),
     ],
 )
 def test_a_function_that_breaks_its_promise_ends_the_run_and_is_named(
@@ -113,7 +113,7 @@ def test_a_promise_broken_only_beside_a_row_that_fails_ends_the_run_too() -> Non
         return result.head(1)
 
     stream = rows().map_batches(odd, {"x": pl.Int64}).tumbling("1m").agg(posts=count())
-    with pytest.raises(Exception, match="made 1 rows of"):
+    with pytest.raises(Exception, match="returned 1 rows for"):
         StreamTester(stream).feed(frame([*range(40)]))
 
 
@@ -129,7 +129,7 @@ def test_a_column_of_nulls_takes_the_type_that_was_promised() -> None:
     [
         (lambda: rows().map_batches(5, DOUBLED), "5 is not a function"),
         (lambda: rows().map_batches(dict, DOUBLED), "is not a function"),
-        (lambda: rows().map_batches(doubled, {}), "does not name the columns that doubled gives"),
+        (lambda: rows().map_batches(doubled, {}), "does not name the columns that doubled returns"),
         (lambda: rows().map_batches(doubled, {"x": int}), "is not a column and its Polars type"),
         (lambda: rows().map_batches(doubled, DOUBLED, batches="pandas"), '"polars" or "arrow"'),
         (lambda: rows().map_batches(doubled, {"__time": pl.Int64}), "a name the stream itself uses"),

@@ -74,11 +74,11 @@ def test_every_family_of_the_registry_is_sketched_merged_and_asked() -> None:
 
 
 def test_inputs_must_be_columns_of_the_right_type() -> None:
-    with pytest.raises(ValueError, match="is of 'nothing'"):
+    with pytest.raises(ValueError, match="aggregates 'nothing'"):
         ROWS.tumbling("1m").agg(x=ask.weighted_sample("n", weight="nothing"))
     with pytest.raises(TypeError, match="must name a column of numbers"):
         ROWS.tumbling("1m").agg(x=ask.weighted_sample("n", weight="city"))
-    with pytest.raises(TypeError, match="weight= names a column"):
+    with pytest.raises(TypeError, match="weight= must be the name of a column"):
         ask.aggregate("weighted_sample", "n")
     assert ask.Aggregate.from_json(EVERYTHING["tuple"].to_json()) == EVERYTHING["tuple"]
 

@@ -65,7 +65,7 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         (lambda: rows().join(clicks(), on="id", within="1m", how="right"), '"inner", "left" or "outer"'),
         (
             lambda: rows().join(clicks(), on="id", within="1m", suffix=1),
-            "suffix must be text that is put behind",
+            "suffix must be a string to append",
         ),
         (lambda: rows().join(clicks(), on="id", within="1m", suffix=""), "choose another suffix"),
         (lambda: rows().join(clicks(), on="id", within="1m", limit=0), "limit must be an integer ≥ 1, got 0"),
@@ -73,7 +73,10 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
             lambda: rows().join(Stream.from_kafka("ads", value=json(LEFT)), on="id", within="1m"),
             "both streams read the topic 'ads', with different decoders or event times",
         ),
-        (lambda: rows().join(clicks(bootstrap_servers="b:1"), on="id", within="1m"), "from other brokers"),
+        (
+            lambda: rows().join(clicks(bootstrap_servers="b:1"), on="id", within="1m"),
+            "from different brokers",
+        ),
         (lambda: rows("^ads").join(clicks(), on="id", within="1m"), "one topic by its name"),
         (lambda: rows(["a", "b"]).join(clicks(), on="id", within="1m"), "one topic by its name"),
         (lambda: rows().merge(rows("b")).join(clicks(), on="id", within="1m"), "one topic by its name"),

@@ -246,7 +246,7 @@ def test_a_row_in_two_merged_streams_of_one_source_counts_in_both_but_is_read_on
                 Stream.from_kafka("b", value=CLICKS.source.value, bootstrap_servers="other:9092")
             ),
             ValueError,
-            "clicks and b are read from other brokers or with other settings|b and clicks are",
+            "clicks and b are read from different brokers or with different settings|b and clicks are",
         ),
         (
             lambda: CLICKS.merge(Stream.from_schema(CLICKS.source.schema, time=CLICKS.time)),

@@ -186,7 +186,7 @@ def test_what_is_allowed_gives_the_same_however_rows_are_batched(name: str) -> N
 
 
 OTHER_ROWS = "depends on other rows, so the result would depend on how messages happen to be batched; "
-WINDOW = OTHER_ROWS + "ask for it of each window, as in .agg("
+WINDOW = OTHER_ROWS + "aggregate it per window, as in .agg("
 NEIGHBOURS = OTHER_ROWS + "compute it from the windows' answers, or within a column of lists, as in pl.col("
 
 REFUSED: list[tuple[pl.Expr, str]] = [
@@ -199,7 +199,7 @@ REFUSED: list[tuple[pl.Expr, str]] = [
     (col("p").std(), f'{WINDOW}p=variance("p"))'),
     (col("p").first(), f'{WINDOW}p=first("p"))'),
     (col("p").last(), f'{WINDOW}p=last("p"))'),
-    (pl.len(), f"len() {WINDOW}rows=count())"),
+    (pl.len(), f"len() {OTHER_ROWS}count rows per window, as in .agg(rows=count())"),
     (col("p").count(), f'{WINDOW}p=count("p"))'),
     (col("s").n_unique(), f'{WINDOW}s=distinct("s"))'),
     (col("s").unique(), f'{WINDOW}s=distinct("s"))'),
@@ -227,9 +227,9 @@ REFUSED: list[tuple[pl.Expr, str]] = [
     (col("s").rle(), NEIGHBOURS),
     (col("s").str.join(","), NEIGHBOURS),
     (col("p").fill_null(strategy="forward"), "fills from other rows; fill with a value, as in .fill_null(0)"),
-    (col("p").head(2), f'{OTHER_ROWS}ask for rows of each window, as in .agg(p=sample("p", k=10))'),
+    (col("p").head(2), f'{OTHER_ROWS}take a sample of rows per window, as in .agg(p=sample("p", k=10))'),
     (col("p").slice(1, 2), 'or take elements of a list, as in pl.col("p").list.get(0)'),
-    (col("p").gather([0]), "ask for rows of each window"),
+    (col("p").gather([0]), "take a sample of rows per window"),
     (col("p").filter(col("n") > 1), "filter the rows themselves, by a step .filter(...)"),
     (col("p").drop_nulls(), 'by .filter(pl.col("p").is_not_null())'),
     (col("tags").explode(), 'make rows of the elements by a step .explode("tags")'),
@@ -238,7 +238,7 @@ REFUSED: list[tuple[pl.Expr, str]] = [
     (pl.int_range(pl.len()), 'number messages by message=["partition", "offset"] of Stream.from_kafka'),
     (
         col("n").map_batches(lambda n: n),
-        "is given whole batches, which may be cut anywhere; write .map_elements(",
+        "receives whole batches, which may be cut anywhere; write .map_elements(",
     ),
     (
         pl.fold(pl.lit(0), lambda a, b: a + b, [col("n")]),
@@ -299,7 +299,7 @@ def test_what_polars_keeps_to_itself_is_refused(monkeypatch) -> None:
         raise pl.exceptions.ComputeError("serialization not supported for this 'opaque' function")
 
     monkeypatch.setattr("polars.expr.meta.ExprMetaNameSpace.serialize", opaque)
-    with pytest.raises(ValueError, match=r"doesn't say what an expression .*'opaque' function.*decoder"):
+    with pytest.raises(ValueError, match=r"can't describe the expression .*'opaque' function.*decoder"):
         check_row_wise("filter", col("n") > 1, SCHEMA)
 
 

@@ -278,7 +278,7 @@ def test_streams_that_need_a_topic_say_so() -> None:
     with pytest.raises(ValueError, match="threads must be an integer ≥ 1, got 0"):
         counted.over(frame, threads=0)
     rows = sg.Stream.from_schema({"user": pl.Int64}).agg(n=sg.count())
-    with pytest.raises(TypeError, match=r"has a schema and no rows; give it some by \.over"):
+    with pytest.raises(TypeError, match=r"has a schema but no rows; supply rows with \.over"):
         rows.run()
     with pytest.raises(ValueError, match="group_id is for runs on brokers"):
         sg.Stream.from_frame(frame).agg(n=sg.count()).run(group_id="x")

@@ -123,7 +123,7 @@ def test_they_are_part_of_the_definition_and_travel() -> None:
         (["keys"], ValueError, "'keys' is not a part of a message; did you mean 'key'"),
         (["header:"], ValueError, "not a part"),
         ({"x": "key"}, ValueError, r"""'x' is a field of the value .* message=\{"message_x": "key"\}"""),
-        ({"user": 5}, TypeError, "not a column's name and a part's"),
+        ({"user": 5}, TypeError, "must map names of columns to parts"),
     ],
 )
 def test_what_is_not_a_part_of_a_message_is_refused(message, error, words: str) -> None:

@@ -96,7 +96,7 @@ def test_a_source_gives_out_all_before_a_broken_batch_and_then_names_it_each_tim
         messages, _, faults = source.poll(100, 5.0)
         assert messages is None and source.positions([WHERE]) == {WHERE: 2}
         assert (faults[0].code, faults[0].where, faults[0].fatal) == (CORRUPT, WHERE, True)
-        assert "what lies at offset 2 is broken: its checksum is wrong" in faults[0].text
+        assert "the record batch at offset 2 is damaged: its checksum is wrong" in faults[0].text
     # It was fetched once more before that: bytes may break on their way.
     assert broker.seeks == [2]
 

@@ -43,7 +43,9 @@ def test_broken_bytes_on_a_broker_are_named_or_skipped_and_nothing_is_lost_witho
     with Reader(config, {(topic, 0): 0}) as reader:
         result = reader.read_to({(topic, 0): 60})
         assert next(result).value.to_pylist() == [b'{"n": %d}' % number for number in range(20)]
-        with pytest.raises(CorruptError, match=rf"{topic}\[0\] .* what lies at offset 20 is broken: .*{why}"):
+        with pytest.raises(
+            CorruptError, match=rf"{topic}\[0\] .* the record batch at offset 20 is damaged: .*{why}"
+        ):
             next(result)
         assert reader.positions() == {(topic, 0): 20}
     with Reader(config, {(topic, 0): 0}, corrupt="skip") as reader:
@@ -79,7 +81,7 @@ def test_a_run_ends_there_or_counts_what_it_skips_among_the_dead_letters(
         result = Stream.from_kafka(topic, value=value, corrupt=corrupt, bootstrap_servers=at)
         return result.tumbling("1h").agg(posts=count(), total=sum("n"))
 
-    with pytest.raises(CorruptError, match="what lies at offset 20 is broken"):
+    with pytest.raises(CorruptError, match="the record batch at offset 20 is damaged"):
         run(posts("stop"), RunOptions(until="latest"))
     done = run(posts("skip"), RunOptions(until="latest"))
     assert done.account == Account(read=60, counted=50, dead_lettered=10) and done.account.balanced

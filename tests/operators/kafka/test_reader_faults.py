@@ -37,7 +37,7 @@ def test_a_position_that_is_not_there_is_named(
     send(kafka, topic, [b"0", b"1"])
     with (
         Reader(config, {(topic, 0): 99}, source=source) as reader,
-        pytest.raises(ReadError, match=rf"offset 99 of {topic}\[0\] does not exist any more, or yet"),
+        pytest.raises(ReadError, match=rf"offset 99 of {topic}\[0\] no longer exists, or does not exist yet"),
     ):
         reader.read(timeout=120)
     # Those who would rather lose messages say so; but none counts again because a position is ahead.

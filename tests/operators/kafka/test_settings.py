@@ -71,5 +71,7 @@ def test_an_empty_address_is_refused(wrong) -> None:
 
 
 def test_settings_come_as_a_mapping() -> None:
-    with pytest.raises(TypeError, match=r"config must be such as .*, got 'security"):
+    with pytest.raises(
+        TypeError, match=r"config must be a dict of Kafka settings, such as .*, got 'security"
+    ):
         posts(config="security.protocol=SSL")

@@ -126,7 +126,7 @@ def test_offsets_are_asked_for_again_where_another_broker_leads_by_now() -> None
         assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
         assert brokers.looked_up == 2
     missing: Any = LosesConnections(2, KafkaError._NOENT)
-    with pytest.raises(TopicError, match=r"which offsets posts\[4\] has"):
+    with pytest.raises(TopicError, match=r"returned the offsets of posts\[4\]"):
         end_offsets(missing, [("posts", 4)], 60.0)
 
 
@@ -135,11 +135,11 @@ def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:
     place = ("posts", 3)
     assert end_offsets(brokers, [place], 60.0) == {place: 7}
     refusing: Any = LosesConnections(2, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    with pytest.raises(TopicError, match=r"which offsets posts\[3\] has"):
+    with pytest.raises(TopicError, match=r"returned the offsets of posts\[3\]"):
         end_offsets(refusing, [place], 60.0)
     assert refusing.left == 1
     brokers_away: Any = LosesConnections(9)
-    with pytest.raises(TopicError, match=r"which offsets posts\[3\] has"):
+    with pytest.raises(TopicError, match=r"returned the offsets of posts\[3\]"):
         end_offsets(brokers_away, [place], 0.0)
 
 

@@ -143,7 +143,7 @@ def test_a_wrong_stale_after_is_refused_with_what_to_write() -> None:
     for fields, message in (
         ({"hold": "3h", "stale_after": "2h"}, "stale_after must be at least as long as hold and release, 3h"),
         ({"stale_after": "0s"}, "stale_after must be at least as long as hold and release, and above 0s"),
-        ({"every": True, "stale_after": "2h"}, "with every=True nothing holds"),
+        ({"every": True, "stale_after": "2h"}, "every=True reports each row"),
     ):
         with pytest.raises(ValueError, match=message):
             Threshold("high", value="bar", above=6, **fields)

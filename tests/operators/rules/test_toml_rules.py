@@ -112,7 +112,7 @@ HOT = '[[rule]]\nname = "hot"\nkind = "threshold"\nvalue = "t"\n'
         ),
         (f"{HOT}above = 1\nevery = 1\n", "every must be true or false, got 1"),
         (f"{HOT}above = 1\nhold = true\n", "hold can't be true or false, got True"),
-        (f"{HOT}above = 1\nevery = true\nclear = 0\n", "with every=True nothing holds or clears"),
+        (f"{HOT}above = 1\nevery = true\nclear = 0\n", "every=True reports each row"),
         (f"{HOT}above = 1\n{HOT}above = 1\n", "rules, line 6: there is another rule of the name 'hot'"),
         ("[[rule]]\nname = 'a'\nkind = 'absence'\n", "longer: '' is not a duration"),
         (

@@ -311,7 +311,7 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
         (lambda rows: rows.deduplicate("id", within="soon"), "is not a duration"),
         (
             lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"),
-            "the stream has it already",
+            "the stream is deduplicated already",
         ),
         (lambda rows: rows.with_columns(id=pl.struct("n")).deduplicate("id", within="1m"), "name its parts"),
         (lambda rows: rows.group_by("id").deduplicate("n", within="1m"), "before group_by and agg"),

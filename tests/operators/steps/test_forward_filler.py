@@ -78,8 +78,8 @@ def test_in_a_stream() -> None:
     ("wrong", "said"),
     [
         (lambda: LINES.fill_forward("ip", by="host"), "no column 'host'"),
-        (lambda: LINES.fill_forward("ip", by=()), "by must name other columns"),
-        (lambda: LINES.fill_forward("ip", by="ip"), "by must name other columns"),
+        (lambda: LINES.fill_forward("ip", by=()), "by must name the columns whose values group"),
+        (lambda: LINES.fill_forward("ip", by="ip"), "by must name the columns whose values group"),
         (lambda: LINES.fill_forward("ip", by="pid", last=0), "last must be a number of messages from 1"),
         (
             lambda: LINES.deduplicate("pid", last=9).fill_forward("ip", by="pid"),

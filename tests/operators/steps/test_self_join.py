@@ -148,5 +148,5 @@ def test_a_message_on_which_a_pair_fails_is_a_dead_letter_once() -> None:
 
 def test_too_many_rows_within_reach_end_the_run() -> None:
     tester = StreamTester(joined("inner", limit=10))
-    with pytest.raises(TooManyRows, match=r"more than 10 rows of left\[0\] are as close together as within="):
+    with pytest.raises(TooManyRows, match=r"more than 10 rows of left\[0\] lie within within= of"):
         tester.feed([{"id": 1, "twin": None, "n": 5, "at": START_US}] * 11)

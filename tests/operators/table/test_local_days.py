@@ -64,7 +64,7 @@ def test_cumulating_windows_count_once_their_period_is_over() -> None:
         (("hopping", "3h", {"every": "1h"}), "1d", {"zone": HELSINKI}, "count twice or not at all"),
         (("hopping", "2d", {"every": "1d", "zone": HELSINKI}), "1d", {"zone": HELSINKI}, "count twice"),
         (("tumbling", "1h", {}), "1d", {"zone": "Helsinki"}, "merge: zone must be the name of a time zone"),
-        (("tumbling", "1h", {}), None, {"zone": HELSINKI}, "offset= and zone= are of new windows"),
+        (("tumbling", "1h", {}), None, {"zone": HELSINKI}, "offset= and zone= place the windows of every="),
         (("tumbling", "1h", {}), "0mo", {}, "is not a length for windows"),
     ],
     ids=lambda one: str(one)[:30],

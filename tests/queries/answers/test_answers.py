@@ -249,8 +249,12 @@ def test_spans_and_what_an_answer_stands_on() -> None:
 @each(
     ("kind", "given", "said"),
     [
-        ("top-k", {"column": ["users"]}, "users is a distinct, which can't answer top-k; what can is tags"),
-        ("distinct", {}, "column= names one of users, people"),
+        (
+            "top-k",
+            {"column": ["users"]},
+            "users is a distinct, which can't answer top-k; columns that can: tags",
+        ),
+        ("distinct", {}, "set column= to one of users, people"),
         ("distinct", {"column": ["nope"]}, "nope is not a column"),
         ("rows", {"columns": ["nope"]}, "nope is not a column"),
         ("rows", {"by": ["nope"]}, "its keys are lang"),

@@ -85,8 +85,11 @@ def test_the_last_days_are_those_of_the_zone(folder: Any, last: str, first: str)
 @each(
     ("given", "reason"),
     [
-        ({"zone": ZONE}, "offset and zone are of new windows; give their length, as in every=1d"),
-        ({"every": "span", "offset": "1h"}, "offset and zone are of new windows"),
+        (
+            {"zone": ZONE},
+            "offset and zone place the windows of every=, which is missing; set it, as in every=1d",
+        ),
+        ({"every": "span", "offset": "1h"}, "offset and zone place the windows of every="),
         ({"every": "1d", "zone": "Helsinki"}, "every: zone must be the name of a time zone"),
         ({"every": "1d", "offset": "1mo"}, "every: only windows of months have an offset in months"),
         ({"every": "1d", "offset": "soon"}, "'soon' is not a duration"),

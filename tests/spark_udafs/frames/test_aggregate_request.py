@@ -169,15 +169,15 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
 @pytest.mark.parametrize(
     ("requested", "error", "reported"),
     [
-        ({"n": F.count_distinct}, TypeError, r"count\(distinct n\).* ask for streamgauge.distinct\(n\)"),
+        ({"n": F.count_distinct}, TypeError, r"count\(distinct n\).* use streamgauge.distinct\(n\)"),
         (
             {"n": F.collect_list},
             TypeError,
             r"collect_list\(n\), which can't be stored in a table of sketches",
         ),
-        ({"n": F.median}, TypeError, r"ask for streamgauge.quantiles\(n\)"),
-        ({"n": F.mode}, TypeError, r"ask for streamgauge.top_k\(n\)"),
-        ({"n": F.stddev_pop}, TypeError, "take F.stddev, of samples"),
+        ({"n": F.median}, TypeError, r"use streamgauge.quantiles\(n\)"),
+        ({"n": F.mode}, TypeError, r"use streamgauge.top_k\(n\)"),
+        ({"n": F.stddev_pop}, TypeError, "use F.stddev, the standard deviation of a sample"),
         ({"n": lambda _: F.max_by("day", "n")}, TypeError, "order by the time of the window"),
         ({"n": F.bool_or}, TypeError, r"bool_or\(n\) of a bigint; it takes a condition"),
         ({"n": lambda _: F.max("pair")}, TypeError, "of lists; explode 'pair' first"),
@@ -187,15 +187,15 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
             "no column 'nowhere'; the DataFrame has Lang",
         ),
         ({"n": lambda _: ask.distinct("user.nowhere")}, ValueError, "no column 'user.nowhere'"),
-        ({"LANG": lambda _: ask.count()}, ValueError, "Spark takes 'LANG' and 'Lang' as one name"),
-        ({"Window_Start": lambda _: ask.count()}, ValueError, "as one name"),
-        ({"__lag": lambda _: ask.count()}, ValueError, "'__lag' is what this package calls a column"),
-        ({"n": lambda _: "n"}, TypeError, "agg: 'n' is 'n'; ask for an aggregate"),
-        ({"n": lambda _: ask.distinct}, TypeError, "'n' is the function distinct; ask for an aggregate"),
+        ({"LANG": lambda _: ask.count()}, ValueError, "Spark takes 'LANG' and 'Lang' as the same name"),
+        ({"Window_Start": lambda _: ask.count()}, ValueError, "as the same name"),
+        ({"__lag": lambda _: ask.count()}, ValueError, "'__lag' is reserved for a column"),
+        ({"n": lambda _: "n"}, TypeError, "agg: 'n' is 'n', which is not an aggregate"),
+        ({"n": lambda _: ask.distinct}, TypeError, "'n' is the function distinct, which is not an"),
         (
             {"n": F.col},
             TypeError,
-            r"'n' is the column n; ask for an aggregate of it, such as distinct\(\"n\"\)",
+            r"'n' is the column n; write an aggregate of it, such as distinct\(\"n\"\)",
         ),
         ({"n": lambda _: F.expr("sum(n)")}, TypeError, r"'n' is the text \"sum\(n\)\"; write it with"),
     ],
@@ -266,11 +266,11 @@ def test_a_name_that_spark_would_answer_by_itself_is_no_column(spark: Any, name:
 
 def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
     both = rows.withColumn("user.name", F.lit(1))
-    with pytest.raises(ValueError, match=r"'user.name' may be a column or a field of one"):
+    with pytest.raises(ValueError, match=r"'user.name' is ambiguous: it is a column, and a field"):
         sketch(both).agg(users=ask.distinct("user.name"))
     (row,) = query(as_table(sketch(both).agg(n=ask.max("`user.name`")))).iter_rows(named=True)
     assert row["n"] == 1
-    with pytest.raises(ValueError, match="groupBy: Spark takes 'LANG' and 'Lang' as one name"):
+    with pytest.raises(ValueError, match="groupBy: Spark takes 'LANG' and 'Lang' as the same name"):
         sketch(rows).groupby("Lang", F.col("Lang").alias("LANG")).agg(n=ask.count())
     with pytest.raises(ValueError, match="groupBy: no column 'nowhere'"):
         sketch(rows).groupBy("nowhere").agg(n=ask.count())
@@ -278,7 +278,7 @@ def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
         ValueError, match=r"column 'window_end' of its own; group by F.col\('window_end'\).alias"
     ):
         sketch(rows.withColumn("window_end", F.lit(1))).groupBy("window_end").agg(n=ask.count())
-    with pytest.raises(ValueError, match="'__event' is what this package calls"):
+    with pytest.raises(ValueError, match="'__event' is reserved for a column"):
         sketch(rows.withColumn("__event", F.lit(1))).agg(n=ask.max("__event"))
     with pytest.raises(ValueError, match=r"'n' is .* for one purpose and n for another"):
         sketch(rows).groupBy((F.col("n") % 2).alias("n")).agg(total=ask.sum("n"))

@@ -59,7 +59,7 @@ def test_hours_roll_up_into_days_of_a_zone(spark: Any, rows: Any) -> None:
     assert days.answers().select(COLUMNS).sort(COLUMNS).rows() == expected.answers().select(COLUMNS).rows()
     with pytest.raises(Exception, match="don't fit into windows of 1d in Asia/Kolkata"):
         sg.spark.rollup(hours, every="1 day", zone="Asia/Kolkata").collect()
-    with pytest.raises(ValueError, match="offset= and zone= are of new windows"):
+    with pytest.raises(ValueError, match="offset= and zone= place the windows of every="):
         sg.spark.rollup(hours, zone=ZONE)
 
 

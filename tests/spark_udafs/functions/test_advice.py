@@ -58,11 +58,11 @@ def advised() -> None:
     [
         (
             advice_for(AnalysisException, PLACED, {"functionList": "`sketch_of_mine`, `sketch_top_k`"}),
-            "sketch_top_k can't stand beside Spark's own aggregates. Use streamgauge.spark.sketch(df)",
+            "sketch_top_k can't be combined with Spark's own aggregates. Use streamgauge.spark.sketch(df)",
         ),
         (
             advice_for(AnalysisException, PLACED, {"functionList": "`merge_top_k_long`"}),
-            "merge_top_k_long can't stand beside Spark's own aggregates. Use streamgauge.spark.rollup(table",
+            "merge_top_k_long can't be combined with Spark's own aggregates. Use streamgauge.spark.rollup(",
         ),
         (
             advice_for(StreamingQueryException, FAILED, REFUSED, "[k, sketch_tail_quantiles(v#1) AS s]"),

@@ -49,7 +49,7 @@ def test_constants_become_what_the_default_is(given: Any, like: Any, result: Any
     [("11", 12), (11.5, 12), (inf, 12), (nan, 12), (True, 12), (1, True), (1, "sum"), (None, 1)],
 )
 def test_what_is_another_kind_is_refused(given: Any, like: Any) -> None:
-    with pytest.raises(SketchError, match="f: k is of the kind of"):
+    with pytest.raises(SketchError, match="f: k must be of the same type as its default"):
         converted("f", "k", given, like)
 
 
@@ -57,5 +57,7 @@ def test_what_is_another_kind_is_refused(given: Any, like: Any) -> None:
     ("values", "reported"), [([1, 2], "2 values"), ([None, None], "null"), ([1, None], "2 values")]
 )
 def test_an_option_is_one_constant(values: list[Any], reported: str) -> None:
-    with pytest.raises(SketchError, match=f"f: k is one constant for all rows of a group, got {reported}"):
+    with pytest.raises(
+        SketchError, match=f"f: k must be one constant for all rows of a group, got {reported}"
+    ):
         constant("f", "k", pa.array(values), 1)

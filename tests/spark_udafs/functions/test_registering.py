@@ -201,7 +201,10 @@ def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
             "SELECT answer_top_k(sketch_top_k(id)) FROM sketched_rows",
             "write answer_top_k_string, answer_top_k_",
         ),
-        ("SELECT sketch_distinct(id, id) FROM sketched_rows", "lg_k is one constant for all rows of a group"),
+        (
+            "SELECT sketch_distinct(id, id) FROM sketched_rows",
+            "lg_k must be one constant for all rows of a group",
+        ),
         ("SELECT answer_distinct(CAST('no sketch' AS BINARY))", "HLL"),
         # What Spark itself refuses of a Python aggregate, with our note.
         ("SELECT count(*), sketch_distinct(id) FROM sketched_rows", r"Use streamgauge.spark.sketch\(df\)"),

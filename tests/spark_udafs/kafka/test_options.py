@@ -63,7 +63,10 @@ def test_partitions_can_be_assigned() -> None:
         ({"endingOffsetsByTimestamp": '{"posts":{"0":-1}}'}, "endingOffsetsByTimestamp must be like"),
         ({"startingOffsetsByTimestamp": "latest"}, "startingOffsetsByTimestamp must be like"),
         ({"startingOffsetsByTimestampStrategy": "end"}, "must be error or latest, got 'end'"),
-        ({"kafka.sasl.jaas.config": "x"}, "its parts, kafka.sasl.username and kafka.sasl.password"),
+        (
+            {"kafka.sasl.jaas.config": "x"},
+            "librdkafka has no JAAS; set kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password",
+        ),
         ({"kafkaConsumer.pollTimeoutMs": "512"}, "brokers that are away are waited for here; leave it out"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset can't be set: use startingOffsets"),

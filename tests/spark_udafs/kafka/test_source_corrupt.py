@@ -57,7 +57,9 @@ def test_what_is_broken_ends_a_task_or_goes_to_the_dead_letters(kafka: Any, emit
     log = BrokenLog(kafka).damage(*CHECKSUM)
     dead = f"{log.topic}-{emit}"
     kafka.create_topic(dead)
-    with pytest.raises(RuntimeError, match=r"what lies at offset 20 is broken: .* option corruptBatches"):
+    with pytest.raises(
+        RuntimeError, match=r"the record batch at offset 20 is damaged: .* option corruptBatches"
+    ):
         given(kafka, log, emit, 0, 60, corruptBatches="stop")
     # Two micro-batches, and the edge between them within what is broken.
     options = {"deadLetterTopic": dead} | ({"corruptBatches": "skip"} if emit == "messages" else {})

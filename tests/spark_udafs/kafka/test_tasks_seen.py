@@ -79,8 +79,10 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         batches = query.batch()
     assert batches is not None and account(batches)["counted"] == 103
-    (output,) = [record.getMessage() for record in caplog.records if "may count twice" in record.getMessage()]
-    assert output.startswith(f"{name}-0 was cut: ids that were seen in its offsets") and "… 99, and" in output
+    (output,) = [
+        record.getMessage() for record in caplog.records if "may be counted twice" in record.getMessage()
+    ]
+    assert output.startswith(f"{name}-0 was trimmed: ids last seen at its offsets") and "… 99 may" in output
 
 
 def test_rows_one_by_one_are_refused() -> None:

@@ -232,5 +232,5 @@ def test_an_older_copy_of_a_channel_is_refused(log: Log) -> None:
     log.take()
     log.positions = {"log": {"segment": int(log.segments()[0].stem), "offset": 10_000}}
     log.channel.close()
-    with pytest.raises(IngestError, match="ends before what was already delivered of it"):
+    with pytest.raises(IngestError, match="ends before the position already delivered from it"):
         log.open()

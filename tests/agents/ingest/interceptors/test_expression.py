@@ -32,7 +32,7 @@ def test_a_value_of_null_is_a_dead_letter() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({}, "filter, value or key must be an expression"),
+        ({}, "set filter, value or key to an expression"),
         ({"filter": "value ="}, "filter must be an expression of Polars' SQL over value, got 'value ='"),
         ({"filter": "upper(value)"}, "filter must be true or false"),
         ({"key": "nothing"}, "key must be an expression"),

@@ -141,7 +141,7 @@ def test_who_waits_at_the_end_is_refused(opened: Any) -> None:
         (b"{", JSON, {}, 400, "the body must be JSON"),
         (b"[" * 200_000, JSON, {}, 400, "the body must be JSON"),
         (b'["a"]', JSON, {"format": "flume"}, 400, "an array of events"),
-        (b"x" * 2_000, {}, {"max_body": 1_000}, 413, "a body may have 1000 bytes"),
+        (b"x" * 2_000, {}, {"max_body": 1_000}, 413, "a body may have at most 1000 bytes"),
         (b"x", {}, {"token": "secret"}, 401, "the token is missing or wrong"),
         (b"x", {"headers": {"Authorization": "Bearer wrong"}}, {"token": "secret"}, 401, "token"),
     ],
@@ -177,7 +177,7 @@ def test_other_machines_need_a_token() -> None:
 
 @each("body", [b"1e400", b"null", b'{"a": 1}', b"7"])
 def test_an_event_of_flumes_is_a_text(body: bytes) -> None:
-    with pytest.raises(ValueError, match="an array of events with texts"):
+    with pytest.raises(ValueError, match="an array of events whose body is a string"):
         messages_of(b'[{"body": ' + body + b"}]", "flume")
 
 
@@ -190,8 +190,8 @@ def test_an_event_of_flumes_is_a_text(body: bytes) -> None:
         (gzip.compress(b"one", mtime=0)[:-9], {"Content-Encoding": "gzip"}, 400, "isn't gzip"),
         (zlib.compress(b"one")[:-6], {"Content-Encoding": "deflate"}, 400, "isn't deflate"),
         (pa.compress(b"one", "zstd", asbytes=True)[:-2], {"Content-Encoding": "zstd"}, 400, "isn't zstd"),
-        (gzip.compress(bytes(5_000), mtime=0), {"Content-Encoding": "gzip"}, 413, "1000 bytes unpacked"),
-        (pa.compress(bytes(5_000), "zstd", asbytes=True), {"Content-Encoding": "zstd"}, 413, "unpacked"),
+        (gzip.compress(bytes(5_000), mtime=0), {"Content-Encoding": "gzip"}, 413, "1000 bytes uncompressed"),
+        (pa.compress(bytes(5_000), "zstd", asbytes=True), {"Content-Encoding": "zstd"}, 413, "uncompressed"),
         (b"one", {"Host": "example.org"}, 421, "got example.org"),
         (b"one", {"Origin": "https://example.org"}, 421, "example.org"),
         (b"[1, NaN]", JSON["headers"], 400, "must be JSON"),

@@ -358,24 +358,24 @@ def test_what_can_not_be_read_any_more_is_refused(server: PostgresServer, tmp_pa
         "SELECT pg_logical_slot_get_binary_changes('s', NULL, NULL, "
         "'proto_version', '1', 'publication_names', 'streamgauge')",
     )
-    with pytest.raises(IngestError, match=r"beyond .* another program has read it"):
+    with pytest.raises(IngestError, match=r"delivered only up to .* another program has read the slot"):
         reading._open()
     server.execute("SELECT pg_drop_replication_slot('s')")
-    with pytest.raises(IngestError, match="the slot 's' is gone from the server"):
+    with pytest.raises(IngestError, match="the slot 's' no longer exists on the server"):
         reading._open()
     fresh_one = Reading(server, tmp_path, slot="s2")
     assert fresh_one.read() == [] and fresh_one.positions["log"]["system"] == stored["system"]
     fresh_one.source.close()
     left(server)
     server.execute("SELECT pg_drop_replication_slot('s2')")
-    with pytest.raises(IngestError, match="the slot 's2' is gone from the server"):
+    with pytest.raises(IngestError, match="the slot 's2' no longer exists on the server"):
         fresh_one._open()
     reading.positions = {"log": {**stored, "system": "7"}}
-    with pytest.raises(IngestError, match="the server is not the one whose log was read"):
+    with pytest.raises(IngestError, match="this is not the server read before"):
         reading._open()
     server.execute("SELECT pg_create_logical_replication_slot('s', 'test_decoding')")
     reading.positions = {}
-    with pytest.raises(IngestError, match="one of test_decoding"):
+    with pytest.raises(IngestError, match="uses the plugin test_decoding"):
         reading._open()
     server.execute("DROP PUBLICATION streamgauge")
     with pytest.raises(IngestError, match='CREATE PUBLICATION "streamgauge" FOR TABLE'):
@@ -394,8 +394,8 @@ def test_slots_of_any_two_sources_differ(server: PostgresServer, tmp_path: Path)
 @each(
     ("settings", "text"),
     [
-        ({"dsn": "host"}, "dsn must be libpq's"),
-        ({"dsn": "host=db", "slot": "A-b"}, "slot must have letters a to z, digits and _ alone, got 'A-b'"),
+        ({"dsn": "host"}, "dsn must be a libpq connection string"),
+        ({"dsn": "host=db", "slot": "A-b"}, "slot may contain only letters a to z, digits and _, got 'A-b'"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, str], text: str) -> None:
@@ -405,7 +405,7 @@ def test_wrong_settings_are_refused(settings: dict[str, str], text: str) -> None
 
 def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     settings = Postgres(dsn="host=127.0.0.1 port=1 user=u password=hidden dbname=d")
-    with pytest.raises(IngestError, match="PostgreSQL can't give its log") as raised:
+    with pytest.raises(IngestError, match="PostgreSQL can't stream its log") as raised:
         settings.open(Place("agent", "shop", tmp_path), {})
     assert "hidden" not in str(raised.value)
 

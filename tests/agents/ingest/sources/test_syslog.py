@@ -127,11 +127,15 @@ LONG = b"<9>" + b"x" * 20 + b"<13>y"
 @each(
     ("stream", "good", "dead"),
     [
-        (b"28 " + LONG + b"5 <1>ab<2>c\n", [b"<1>ab", b"<2>c"], [(LONG[:10], "28 bytes, and at most 10")]),
+        (
+            b"28 " + LONG + b"5 <1>ab<2>c\n",
+            [b"<1>ab", b"<2>c"],
+            [(LONG[:10], "28 bytes, above the limit of 10")],
+        ),
         (LONG + b"\n<2>c\n", [b"<2>c"], [(LONG[:10], "more than 10 bytes")]),
         (LONG, [], [(LONG[:10], "more than 10 bytes")]),
-        (b"9 <1>abc", [], [(b"<1>abc", "6 of 9 bytes came")]),
-        (b"28 <1>abc", [], [(b"<1>abc", "6 of 28 bytes came")]),
+        (b"9 <1>abc", [], [(b"<1>abc", "only 6 of 9 bytes arrived")]),
+        (b"28 <1>abc", [], [(b"<1>abc", "only 6 of 28 bytes arrived")]),
         (b"40 4 x\n<2>c\n", [b"40 4 x", b"<2>c"], []),
         (b"<2>6789_10\n<3>", [b"<2>6789_10", b"<3>"], []),
     ],

@@ -88,7 +88,7 @@ def test_a_subscription_is_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     source = opened(server.url, subscribe=['{"type": "subscribe"}'])
     assert values(read(source, 6))[:6] == EVENTS[:3] * 2
     assert server.texts[:2] == ['{"type": "subscribe"}'] * 2
-    assert "its messages of that time are lost" in caplog.text
+    assert "messages sent in that time are lost" in caplog.text
     source.close()
     server.close()
 
@@ -230,7 +230,7 @@ def test_a_live_message_with_an_old_cursor_is_kept(caplog: pytest.LogCaptureFixt
     assert stored[-1] == {"cursor": 1_003}
     source.close()
     server.close()
-    assert "whose time_us is not an integer: a break may lose or repeat it" in caplog.text
+    assert "whose time_us is not an integer; a reconnect may lose or repeat such messages" in caplog.text
 
 
 @pytest.mark.slow

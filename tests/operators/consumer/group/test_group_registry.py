@@ -85,4 +85,4 @@ def test_a_transaction_that_a_dead_worker_left_open_is_waited_for(
     ],
 )
 def test_what_is_added_and_missing_is_named(known: list[str], now: list[str], lines: str) -> None:
-    assert f"the group 'g' is of {lines}" in str(other_streams("g", known, now))
+    assert f"the group 'g' belongs to {lines}" in str(other_streams("g", known, now))

@@ -77,5 +77,5 @@ def test_what_is_raised_out_of_a_rebalance_ends_the_run(
         monkeypatch.setattr(merge_worker, "as_exception", lambda ask: ask())
     topic = posts()
     topic.send(10)
-    with pytest.raises(error, match=r"Failed to set assignment|broke off: .*Failed to set assignment"):
+    with pytest.raises(error, match=r"Failed to set assignment|this run failed: .*Failed to set assignment"):
         run(settings(topic, **COOPERATIVE), RunOptions(until="latest"))

@@ -105,7 +105,7 @@ def test_a_disk_that_comes_back_is_waited_for(caplog: pytest.LogCaptureFixture) 
     assert [(window.partition, window.final) for window in sink.written] == [(2, True)]
     [warning] = caplog.messages
     assert warning.startswith("the sink Failing(): the window 2026-01-01 00:00:00 to ")
-    assert warning.endswith("is tried again for 30 s: OSError: [Errno 28] No space left on device")
+    assert warning.endswith("retrying for up to 30 s: OSError: [Errno 28] No space left on device")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_what_windows_by_count_need_in_memory_is_within_the_limit_of_the_state()
     result.recover({WHERE: Ends(Position(0))})
     result.keep_within()
     take(result, messages(0, 0, *(b'{"n": %d}' % n for n in range(50_000))))
-    with pytest.raises(StateLimitError, match=r"by count takes [0-9,]+ bytes of a worker"):
+    with pytest.raises(StateLimitError, match=r"open count windows take [0-9,]+ bytes of a worker"):
         result.keep_within()
     # Groups between two windows don't count: nine rows more of each, and their windows are full.
     full = share(by_count, state_bytes=1_000_000)

@@ -213,11 +213,11 @@ def test_what_takes_no_bytes_can_not_be_claimed_without_end() -> None:
         "name": "N",
         "fields": [{"name": "n", "type": {"type": "array", "items": "null"}}],
     }
-    with pytest.raises(ValueError, match="values that have no bytes"):
+    with pytest.raises(ValueError, match="values that take no bytes"):
         avro(schema)
     whole = {**schema, "fields": [{**schema["fields"][0], "type": {"type": "array", "items": "int"}}]}
     decoded = decode(avro(whole, many="records"), [container([{"n": [None] * 3}], schema)])
-    assert "values that have no bytes" in decoded.reasons[0]
+    assert "values that take no bytes" in decoded.reasons[0]
 
 
 def test_a_schema_that_is_no_record_is_one_column() -> None:

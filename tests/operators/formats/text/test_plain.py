@@ -86,7 +86,7 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
         text("(a)", {"y": pl.String})
     with pytest.raises(TypeError, match="the pattern must be"):
         text(re.compile("a"), {"y": pl.String})
-    with pytest.raises(TypeError, match="text: the schema must be"):
+    with pytest.raises(TypeError, match="text: the schema must map"):
         text("(?<x>a)", {})
     decoder = text(LOG, SCHEMA)
     assert pickle.loads(pickle.dumps(decoder)) == decoder

@@ -88,7 +88,7 @@ def test_what_comes_each_day_at_an_hour_is_reported_once(daily: int, mornings: l
     [
         ({"above": 5, "over": 0}, "over must be an integer ≥ 1, got 0"),
         ({"above": 5, "least": 0}, "least must be a number above 0, got 0"),
-        ({"below": 5}, "a burst is past above or at_least"),
+        ({"below": 5}, "a burst needs its limit as above or at_least"),
         ({"above": 5, "every": True}, "leave them out"),
     ],
 )

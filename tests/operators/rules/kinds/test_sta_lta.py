@@ -91,8 +91,8 @@ def test_bounds_and_support() -> None:
     ("given", "said"),
     [
         ({"at_least": 1, "short": "1h"}, "short must be shorter than long, got '1h' and '1h'"),
-        ({"below": 1}, "a rate rises past above or at_least"),
-        ({"at_least": 1, "absent": 0}, "leave absent and every out"),
+        ({"below": 1}, "a rising rate needs its limit as above or at_least"),
+        ({"at_least": 1, "absent": 0}, "absent and every don't apply here"),
         ({"at_least": 1, "times": 0, "offset": 0}, "times and offset are both 0"),
         ({"at_least": 1, "offset": -2}, "offset must be a number ≥ 0, got -2"),
     ],

@@ -326,8 +326,8 @@ def test_a_key_takes_three_kilobytes() -> None:
         ({"below": 2}, "a number ≥ 1"),
         ({"above": 2, "warm": 0}, "warm must be an integer ≥ 1, got 0"),
         ({"above": 2, "zone": "Rome"}, "got 'Rome'"),
-        ({"above": 2, "each": True}, "each is given"),
-        ({"above": 2, "absent": 0}, "absent is given"),
+        ({"above": 2, "each": True}, "each doesn't apply"),
+        ({"above": 2, "absent": 0}, "absent doesn't apply"),
         ({}, "none is given"),
     ],
 )

@@ -87,10 +87,10 @@ def test_tables_say_what_they_are_of() -> None:
         ("/tables/nope/rows", 404, "there are posts"),
         ("/nope", 404, "/docs"),
         ("/tables/posts/top-k?lst=1h", 400, 'did you mean "last"'),
-        ("/tables/posts/distinct", 400, "column= names one of"),
+        ("/tables/posts/distinct", 400, "set column= to one of"),
         (f"/tables/posts/rows?key.lang={'x' * 17_000}", 414, "by POST"),
         ("/tables/posts/live?interval=1us", 400, "50ms"),
-        ("/tables/posts/live?question=distinct", 400, "column= names one of"),
+        ("/tables/posts/live?question=distinct", 400, "set column= to one of"),
     ],
 )
 def test_what_can_not_be_had_is_said_as_a_problem(path: str, status: int, said: str) -> None:

@@ -147,7 +147,7 @@ def test_a_row_of_nothing_but_null_is_a_match() -> None:
             f"SELECT UPPER(lang) AS lang, lang AS x, COUNT(*) FROM posts {W} GROUP BY UPPER(lang)",
             "lang must be in GROUP BY",
         ),
-        ("SELECT usr FROM posts p CROSS JOIN UNNEST(tags) AS p(x)", "p is the name of two"),
+        ("SELECT usr FROM posts p CROSS JOIN UNNEST(tags) AS p(x)", "p is used as a name twice"),
     ],
 )
 def test_what_could_mean_two_is_refused(query: str, message: str) -> None:

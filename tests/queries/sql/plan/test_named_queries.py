@@ -72,7 +72,7 @@ REFUSED = {
     "WITH q AS (SELECT *, n * 2 AS n FROM posts) SELECT n FROM q": "n is selected twice; give one",
     "WITH q AS (SELECT usr, n AS usr FROM posts) SELECT usr FROM q": "usr is selected twice; give one",
     "WITH q AS (SELECT n + 1 FROM posts) SELECT * FROM q": "a column of a named query must",
-    "WITH q AS (SELECT COUNT(*) AS n FROM posts) SELECT n FROM q": "a named query counts nothing",
+    "WITH q AS (SELECT COUNT(*) AS n FROM posts) SELECT n FROM q": "a named query can't aggregate",
     "WITH q AS (SELECT usr FROM posts LIMIT 1) SELECT usr FROM q": "a named query selects rows",
     "WITH q AS (SELECT EXPLODE(tags) AS t FROM posts) SELECT t FROM q": "EXPLODE in a named query",
     f"{Q} SELECT usr FROM q JOIN users u ON q.usr = u.usr": "usr may be q.usr or",
@@ -86,7 +86,7 @@ REFUSED = {
     "SELECT c.page FROM clicks c JOIN (SELECT usr, COUNT(*) AS n FROM posts GROUP BY usr) q WITHIN 1 DAY ON"
     " c.usr = q.usr": "a named query selects rows",
     "SELECT usr FROM (SELECT usr FROM posts)": "a query in FROM must have a name",
-    "WITH RECURSIVE q AS (SELECT usr FROM posts) SELECT usr FROM q": "RECURSIVE: a stream has no end",
+    "WITH RECURSIVE q AS (SELECT usr FROM posts) SELECT usr FROM q": "RECURSIVE: a stream can't be read",
     "WITH q(a) AS (SELECT usr FROM posts) SELECT a FROM q": "name the columns in the SELECT",
 }
 

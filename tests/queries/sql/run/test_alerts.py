@@ -98,7 +98,10 @@ def test_its_python_is_printed() -> None:
         (f"SELECT lang {GROUPED} HAVING COUNT(*) > SUM(n)", "the limit of an alert must be a constant"),
         (f"SELECT lang {GROUPED} HAVING COUNT(*) > '3'", "be compared"),
         (f"SELECT lang {GROUPED} HAVING LOWER_BOUND(COUNT(*)) < 3", r"LOWER_BOUND\(…\) > number"),
-        (f"SELECT lang {GROUPED} HAVING SUM(n) > 3 AND COUNT(*) < 3", "how large another aggregate must be"),
+        (
+            f"SELECT lang {GROUPED} HAVING SUM(n) > 3 AND COUNT(*) < 3",
+            "require that another aggregate reaches a number",
+        ),
         (f"SELECT lang {GROUPED} HAVING PERCENTILE_APPROX(n, 0.77) > 3", "one percentile, one of"),
         (f"SELECT lang {GROUPED} HAVING COUNT(*) > 3 WITH (HOLD='x')", "x"),
         (f"SELECT lang {GROUPED} HAVING COUNT(*) > 3 WITH (CLEAR='x')", "x"),

@@ -194,7 +194,7 @@ def test_an_expression_over_columns(expression: str, columns: dict[str, Any], ex
 
 @pytest.mark.parametrize("now", ["NOW()", "CURRENT_TIMESTAMP"])
 def test_the_present_is_refused_in_a_stream_since_it_would_stand_still(now: str) -> None:
-    with pytest.raises(SqlError, match="the current time would stay the time of the start"):
+    with pytest.raises(SqlError, match="the current time would stay fixed at the query's start"):
         planned(f"SELECT usr FROM posts WHERE ROWTIME > {now} EMIT CHANGES")
 
 
