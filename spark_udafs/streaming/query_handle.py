@@ -22,6 +22,12 @@ _BATCH_SECONDS = 60.0
 """How long a running micro-batch may still take before it is cancelled."""
 _DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAILED", "Checksum error")
 """Messages of Spark, RocksDB and Hadoop about damaged state."""
+_UNREACHABLE = (
+    *("ParentNotDirectoryException", "AccessControlException", "AccessDeniedException", "Permission denied"),
+    *("No space left on device", "Read-only file system", "Stale file handle", "Input/output error"),
+    *("ConnectException", "NoRouteToHostException", "UnknownHostException", "SocketTimeoutException"),
+)
+"""Messages of Java and Hadoop about a file system that can't be used now, whatever Spark calls the state."""
 
 
 class DamagedState(StreamgaugeError, RuntimeError):
@@ -129,8 +135,14 @@ class Running:
             if is_slow_start(error) and self.isActive:
                 return False
             self._ended_for_good()
-            if not any(sign in str(error) for sign in _DAMAGED):
+            text = str(error)
+            if not any(sign in text for sign in _DAMAGED):
                 raise failed(error) from error
+            if reason := next((sign for sign in _UNREACHABLE if sign in text), None):
+                raise QueryFailed(
+                    f"the checkpoint {self._checkpoint} can't be used now: {reason}. Nothing is lost: start "
+                    "the query again once Spark can read and write it"
+                ) from error
             raise DamagedState(
                 f"the state of this query can't be read: files in {self._checkpoint}/state are damaged or "
                 "missing. Nothing was computed from them. Restore a copy of the whole checkpoint, or begin "

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from streamgauge.spark_udafs.streaming.query_handle import DamagedState, Running
+from streamgauge.spark_udafs.streaming.query_handle import DamagedState, QueryFailed, Running
 
 
 class Query:
@@ -102,16 +102,20 @@ def test_what_waits_for_the_end_is_done_once(way: str) -> None:
     "reported", ["[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An", "Corruption: block checksum"]
 )
 def test_damaged_state_is_distinguished_from_other_errors(reported: str) -> None:
-    class Failed(Query):
-        def awaitTermination(self, timeout: float) -> bool:
-            raise StreamingQueryException(reported)
+    def wait(text: str) -> None:
+        class Failed(Query):
+            def awaitTermination(self, timeout: float) -> bool:
+                raise StreamingQueryException(text)
+
+        Running(Failed(None), "here").awaitTermination()
 
     with pytest.raises(DamagedState, match="files in here/state are damaged or missing") as raised:
-        Running(Failed(None), "here").awaitTermination()
+        wait(reported)
     assert reported in str(raised.value.__cause__)
-    reported = "[STREAM_FAILED] the driver is gone"
-    with pytest.raises(StreamingQueryException, match="the driver is gone"):
-        Running(Failed(None), "here").awaitTermination()
+    with pytest.raises(QueryFailed, match="the driver is gone"):
+        wait("[STREAM_FAILED] the driver is gone")
+    with pytest.raises(QueryFailed, match="the checkpoint here can't be used now: No space left on device"):
+        wait(f"{reported}: java.io.IOException: No space left on device")
 
 
 SLOW = "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back."
