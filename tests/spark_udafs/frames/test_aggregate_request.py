@@ -187,7 +187,7 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
             "no column 'nowhere'; the DataFrame has Lang",
         ),
         ({"n": lambda _: ask.distinct("user.nowhere")}, ValueError, "no column 'user.nowhere'"),
-        ({"LANG": lambda _: ask.count()}, ValueError, "Spark takes 'LANG' and 'Lang' as the same name"),
+        ({"LANG": lambda _: ask.count()}, ValueError, "Spark treats 'LANG' and 'Lang' as the same name"),
         ({"Window_Start": lambda _: ask.count()}, ValueError, "as the same name"),
         ({"__lag": lambda _: ask.count()}, ValueError, "'__lag' is reserved for a column"),
         ({"n": lambda _: "n"}, TypeError, "agg: 'n' is 'n', which is not an aggregate"),
@@ -270,7 +270,7 @@ def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
         sketch(both).agg(users=ask.distinct("user.name"))
     (row,) = query(as_table(sketch(both).agg(n=ask.max("`user.name`")))).iter_rows(named=True)
     assert row["n"] == 1
-    with pytest.raises(ValueError, match="groupBy: Spark takes 'LANG' and 'Lang' as the same name"):
+    with pytest.raises(ValueError, match="groupBy: Spark treats 'LANG' and 'Lang' as the same name"):
         sketch(rows).groupby("Lang", F.col("Lang").alias("LANG")).agg(n=ask.count())
     with pytest.raises(ValueError, match="groupBy: no column 'nowhere'"):
         sketch(rows).groupBy("nowhere").agg(n=ask.count())
