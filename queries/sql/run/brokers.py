@@ -230,7 +230,8 @@ class Brokers:
                     reading.feed(batch)
                     batch = []
                     if not plan.whole:
-                        yield from _some(reading.result())
+                        for result in _some(reading.result()):
+                            yield replace(result, more=ends)
             reading.feed(batch)
         if ends:
             reading.finish()

@@ -299,8 +299,8 @@ class SqlSession:
             return
         plan = self._planner.plan(node.select, ends=True)
         if plan.limit is None:
-            for result in self._results(plan, node.select):
-                yield rows_of(text, result)
+            for number, result in enumerate(self._results(plan, node.select)):
+                yield rows_of(text, result, begun=number > 0)
         else:
             yield rows_of(text, _first(self._results(plan, node.select), plan.limit))
 
