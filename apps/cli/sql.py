@@ -171,7 +171,8 @@ def write_csv(outcome: StatementResult) -> None:
         write_error(outcome.error)
     if outcome.kind != "rows":
         return
-    write_warnings(outcome)
+    if not outcome.more:
+        write_warnings(outcome)
     write_rows(sys.stdout, () if outcome.begun else outcome.columns, outcome.rows)
     sys.stdout.flush()
 

@@ -15,6 +15,7 @@ from ....sketches.core.errors import RunError
 from ...kafka.topic_watch import TopicWatch
 from ...kafka.topics import TopicError, admin, remove
 from ...secrets import without_secrets
+from ...sketching.partition_buffer import MessageObserver
 from ...watching.figures import State, WorkFigures
 from ...watching.health import Health
 from ...watching.logs import about
@@ -179,7 +180,7 @@ class Supervisor:
     def _work_figures(self) -> WorkFigures:
         return self._workers.figures
 
-    def _remarks(self, name: str) -> tuple[str, ...] | None:
+    def _remarks(self, name: str) -> MessageObserver | None:
         own = self._workers.own
         return None if own is None else own.remarks(name)
 

@@ -253,7 +253,7 @@ class SqlSession:
                 emitting[0].args["emit"],
                 "EMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that",
             )
-        results = [result for plan in plans for result in self._results(plan, node.select)]
+        results = [_joined(self._results(plan, node.select)) for plan in plans]
         rows = pl.concat(
             [one.rows for one in results if one.rows.height] or [results[0].rows], how="vertical_relaxed"
         )
@@ -302,7 +302,7 @@ class SqlSession:
             for number, result in enumerate(self._results(plan, node.select)):
                 yield rows_of(text, result, begun=number > 0)
         else:
-            yield rows_of(text, _first(self._results(plan, node.select), plan.limit))
+            yield rows_of(text, _joined(self._results(plan, node.select), plan.limit))
 
     def _results(self, plan: LogicalPlan, select: exp.Select) -> Iterator[ResultSet]:
         """The rows of a query, of files at once."""
@@ -501,19 +501,19 @@ class SqlSession:
             self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
 
 
-def _first(results: Iterator[ResultSet], limit: int) -> ResultSet:
-    """The first rows, in one result."""
+def _joined(results: Iterator[ResultSet], limit: int | None = None) -> ResultSet:
+    """The first rows, or all of them, in one result."""
     rows: list[pl.DataFrame] = []
     bounds: dict[str, list[Any]] = {}
-    warnings: list[str] = []
+    warnings: tuple[str, ...] = ()
     for result in results:
-        left = limit - sum(part.height for part in rows)
-        rows.append(result.rows.head(left))
-        warnings += result.warnings
+        left = None if limit is None else limit - sum(part.height for part in rows)
+        rows.append(result.rows[:left])
+        warnings = result.warnings or warnings  # they are about all messages so far
         for name, pairs in result.bounds.items():
             bounds.setdefault(name, []).extend(pairs[:left])
-        if left <= result.rows.height:
+        if left is not None and left <= result.rows.height:
             break
-    return ResultSet(
-        pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
-    )
+    filled = [one for one in rows if one.height] or rows[:1]
+    frame = pl.concat(filled, how="vertical_relaxed") if filled else pl.DataFrame()
+    return ResultSet(frame, bounds, warnings)

@@ -227,3 +227,26 @@ def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> 
         ]
         == 0
     )
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_windows_say_why_messages_could_not_be_read(kafka: Any) -> None:
+    name = uuid.uuid4().hex[:8]
+    kafka.create_topic(f"posts-{name}")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    for number in range(100):
+        row = {"ts": START + number * 1000, "n": "many" if number % 10 == 9 else number}
+        producer.produce(f"posts-{name}", json.dumps(row).encode())
+    producer.flush()
+    text = f"""CREATE STREAM posts (ts BIGINT, n INT)
+      WITH (KAFKA_TOPIC='posts-{name}', VALUE_FORMAT='JSON', TIMESTAMP='ts');
+    SELECT COUNT(*) AS posts FROM posts WINDOW TUMBLING (SIZE 1 HOUR) EMIT CHANGES;
+    SELECT n FROM posts;"""
+    servers = ("--bootstrap-servers", kafka.bootstrap_servers)
+    code, (_, windows, rows) = ran("-e", text, "--json", "--until", "latest", *servers)
+    assert code == 0 and windows["rows"] == [[90]] and len(rows["rows"]) == 90
+    for result in (windows, rows):
+        assert result["warnings"] == [
+            '10 of 100 messages could not be read, such as: "n" is a string, not INT'
+        ]
