@@ -87,7 +87,7 @@ def sql(
         from ...queries.sql.run.brokers import Brokers
         from ...queries.sql.run.consumer_runs import ConsumerRuns, QueryRuns
         from ...queries.sql.run.memory import Memory
-        from ...queries.sql.run.session import SqlSession
+        from ...queries.sql.run.session import SqlSession, script_text
         from ...queries.sql.run.statement_result import in_one, joined
 
     if typed:
@@ -97,7 +97,7 @@ def sql(
     elif file is not None and str(file) == "-":
         text = sys.stdin.read()
     else:
-        text = (file or test).read_text()  # type: ignore[union-attr]
+        text = script_text(file or test)  # type: ignore[arg-type]
     # CSV alone needs no complete answer: its rows are written as they are read.
     show = write_csv if as_csv else in_one(write_json_line if as_json else write_table)
     settings = kafka_settings(bootstrap_servers, config, config_file)
@@ -193,13 +193,14 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any
 
 
 def write_table(outcome: StatementResult) -> None:
-    """Rows as a table, a program's text as it is, an error on standard error."""
+    """Rows as a table with rounded estimates, a program's text as it is, an error on standard error."""
     import json
 
     from rich import box
     from rich.table import Table
 
     from ...operators.formats.jsonable import jsonable
+    from ...operators.rendering.answers import bounded
     from ...operators.rendering.names import visible_name
     from ...operators.watching.console import TerminalConsole
 
@@ -217,10 +218,10 @@ def write_table(outcome: StatementResult) -> None:
             cells = []
             for name, value in zip(outcome.columns, row):
                 plain = jsonable(value)
-                cell = plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain)
-                if name in outcome.bounds:
+                cell = plain if isinstance(plain, str) else "NULL" if plain is None else json.dumps(plain)
+                if name in outcome.bounds and value is not None:
                     low, high = outcome.bounds[name][number]
-                    cell += "" if low == high else f" ({jsonable(low)} to {jsonable(high)})"
+                    cell = cell if low == high else bounded(value, low, high)
                 cells.append(visible_name(cell) if cell else "")
             table.add_row(*cells)
         TerminalConsole().print(table)

@@ -320,7 +320,7 @@ class SqlSession:
         if path in self._scripts:
             raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
         with errors_at(node.file):
-            text = path.read_text()
+            text = script_text(path)
         self._scripts.append(path)
         try:
             yield from self.run(text)
@@ -499,6 +499,14 @@ class SqlSession:
             self._engine.expect(relation, names, rows, node.name)
         else:
             self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
+
+
+def script_text(path: Path) -> str:
+    """The statements of a file. Raises `ValueError` if it can't be read."""
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ValueError(f"the script {path} can't be read: {error.strerror}") from None
 
 
 def _joined(results: Iterator[ResultSet], limit: int | None = None) -> ResultSet:
