@@ -87,7 +87,8 @@ def sql(
         from ...queries.sql.run.brokers import Brokers
         from ...queries.sql.run.consumer_runs import ConsumerRuns, QueryRuns
         from ...queries.sql.run.memory import Memory
-        from ...queries.sql.run.session import SqlSession
+        from ...queries.sql.run.session import SqlSession, script_text
+        from ...queries.sql.run.statement_result import in_one, joined
 
     if typed:
         text = ""
@@ -96,8 +97,9 @@ def sql(
     elif file is not None and str(file) == "-":
         text = sys.stdin.read()
     else:
-        text = (file or test).read_text()  # type: ignore[union-attr]
-    show = write_json_line if as_json else write_csv if as_csv else write_table
+        text = script_text(file or test)  # type: ignore[arg-type]
+    # CSV alone needs no complete answer: its rows are written as they are read.
+    show = write_csv if as_csv else in_one(write_json_line if as_json else write_table)
     settings = kafka_settings(bootstrap_servers, config, config_file)
     failed = False
     with in_order() as stack, suppress(KeyboardInterrupt):
@@ -119,14 +121,14 @@ def sql(
 
             run_console(session, brokers.topics, show)
             return
-        last: list[StatementResult] = []
+        parts: list[StatementResult] = []
         for outcome in session.run(text):
             failed = outcome.kind == "error"
-            # A continuous query has many outcomes, one after the other.
-            last = [*(one for one in last if one.statement == outcome.statement), outcome]
             show(outcome)
             if output is not None and outcome.kind == "rows":
-                write_file(output, last)
+                parts = [*parts, outcome] if outcome.begun else [outcome]
+                if not outcome.more:
+                    write_file(output, joined(parts))
         if not failed and test is None:
             brokers.wait()
     if failed:
@@ -136,11 +138,11 @@ def sql(
 OUTPUTS = (".arrow", ".parquet", ".csv")
 
 
-def write_file(path: Path, outcomes: Sequence[StatementResult]) -> None:
+def write_file(path: Path, outcome: StatementResult) -> None:
     """The rows of one statement in a file; readers see all of them or those before."""
     import polars as pl
 
-    frame = pl.concat([one.frame() for one in outcomes if one.rows] or [outcomes[0].frame()])
+    frame = outcome.frame()
     unfinished = path.with_name(f".{path.name}.unfinished")
     if path.suffix == ".csv":
         with unfinished.open("w", newline="") as file:
@@ -169,33 +171,36 @@ def write_csv(outcome: StatementResult) -> None:
         write_error(outcome.error)
     if outcome.kind != "rows":
         return
-    write_warnings(outcome)
-    write_rows(sys.stdout, outcome.columns, outcome.rows)
+    if not outcome.more:
+        write_warnings(outcome)
+    write_rows(sys.stdout, () if outcome.begun else outcome.columns, outcome.rows)
     sys.stdout.flush()
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows as CSV, with a header."""
+    """Print rows as CSV, with a header if there are names of columns."""
     import csv
     import json
 
     from ...operators.formats.jsonable import jsonable
 
     out = csv.writer(file, lineterminator="\n")
-    out.writerow(columns)
+    if columns:
+        out.writerow(columns)
     for row in rows:
         plain = [jsonable(value) for value in row]
         out.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in plain])
 
 
 def write_table(outcome: StatementResult) -> None:
-    """Rows as a table, a program's text as it is, an error on standard error."""
+    """Rows as a table with rounded estimates, a program's text as it is, an error on standard error."""
     import json
 
     from rich import box
     from rich.table import Table
 
     from ...operators.formats.jsonable import jsonable
+    from ...operators.rendering.answers import bounded
     from ...operators.rendering.names import visible_name
     from ...operators.watching.console import TerminalConsole
 
@@ -213,10 +218,10 @@ def write_table(outcome: StatementResult) -> None:
             cells = []
             for name, value in zip(outcome.columns, row):
                 plain = jsonable(value)
-                cell = plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain)
-                if name in outcome.bounds:
+                cell = plain if isinstance(plain, str) else "NULL" if plain is None else json.dumps(plain)
+                if name in outcome.bounds and value is not None:
                     low, high = outcome.bounds[name][number]
-                    cell += "" if low == high else f" ({jsonable(low)} to {jsonable(high)})"
+                    cell = cell if low == high else bounded(value, low, high)
                 cells.append(visible_name(cell) if cell else "")
             table.add_row(*cells)
         TerminalConsole().print(table)

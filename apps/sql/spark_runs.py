@@ -67,8 +67,8 @@ class SparkRuns:
         """See `QueryRuns`."""
         return [_Query((one.name,), self._written(one, start)) for one in queries]
 
-    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
-        """See `QueryRuns`."""
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account, str]:
+        """See `QueryRuns`. Reasons stay in Spark's workers."""
         tables: list[SketchTable] = []
         with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
             table = on_spark(plan.stream, self._spark, dead_letters=None, close_at_end=True)
@@ -77,7 +77,7 @@ class SparkRuns:
             account = account_of(query)
         whole = [part.to_arrow() for part in tables] or [schema_of(plan.stream).empty_table()]
         closed = pa.concat_tables(whole).sort_by([(END, "ascending"), (START, "ascending")])
-        return SketchTable(closed), account
+        return SketchTable(closed), account, ""
 
     def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """See `QueryRuns`. A window is emitted once, when it is complete, even with EMIT CHANGES."""

@@ -7,6 +7,7 @@ from ..watching.figures import Figures
 from ..watching.health import Health
 from .run_plan import Plan, Plans
 from .summary import Summary
+from .supervision.exposed_metrics import ExposedMetrics
 from .supervision.supervisor import Supervisor
 
 
@@ -24,9 +25,9 @@ class Run(Supervisor):
     (4, 4, False)
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, exposed: ExposedMetrics) -> None:
         self.plan = plan
-        super().__init__(Plans.of([plan]))
+        super().__init__(Plans.of([plan]), exposed)
         self._only = self._results[plan.name]
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from .run import Run
 from .shared_run import RunTogether
 from .signals import as_interrupt
 from .summary import Summary
+from .supervision.exposed_metrics import metrics_of
 from .supervision.run_planning import plans_of
 
 End = TypeVar("End", covariant=True)
@@ -45,10 +46,12 @@ def start(stream: Stream, options: RunOptions) -> Run:
     """Start a stream's workers and merger, and return immediately.
 
     Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
-    `DefinitionChanged` for a group that has another definition, with the difference in words, and
-    `ValueError` or `TypeError` for a stream that can't run.
+    `DefinitionChanged` for a group that has another definition, with the difference in words, `OSError` if
+    the address of metrics is not available, and `ValueError` or `TypeError` for a stream that can't run. A
+    run without a group then leaves no table topic behind.
     """
-    return Run(plans_of({LONE: stream}, {LONE: options}).first)
+    with metrics_of(options) as exposed:
+        return Run(plans_of({LONE: stream}, {LONE: options}).first, exposed)
 
 
 def run_together(
@@ -63,7 +66,8 @@ def run_together(
 
 def start_together(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> RunTogether:
     """Start several streams that share a consumer; return immediately (`shared_run.options_of`)."""
-    return RunTogether(plans_of(streams, options))
+    with metrics_of(next(iter(options.values()))) as exposed:
+        return RunTogether(plans_of(streams, options), exposed)
 
 
 def _waited(started: _Started[End], looks: Mapping[str, Callable[[], Figures]]) -> End:

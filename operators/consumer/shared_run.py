@@ -13,7 +13,6 @@ from ..table.stored_files import stored_at
 from ..watching.health import Health
 from .group.committed import LARGEST, STREAM_NAME, largest_metadata
 from .options import LEAST_STATE, OnWindow, RunOptions
-from .run_plan import Plans
 from .summary import Summary
 from .supervision.stream_results import StreamResults
 from .supervision.supervisor import Supervisor
@@ -43,9 +42,6 @@ class RunTogether(Supervisor):
     >>> sum(summary.account.counted for summary in found.values()), list(run)
     (4, ['english', 'others'])
     """
-
-    def __init__(self, plans: Plans) -> None:
-        super().__init__(plans)
 
     def __repr__(self) -> str:
         state = self._state()[0]

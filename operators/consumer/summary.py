@@ -21,6 +21,7 @@ class Summary:
     answered), `seconds` the time from the start to the last delta, `overlaps` the number of deltas that
     counted messages twice, which happens only with `delivery="at_least_once"`. `remarks` are warnings about
     the messages, for example that most can't be counted, and why; worker processes log theirs themselves.
+    `example` is the reason why the first message that can't be counted was refused, if this process read it.
     """
 
     account: Account
@@ -32,6 +33,7 @@ class Summary:
     overlaps: int = 0
     interrupted: bool = False
     remarks: tuple[str, ...] = ()
+    example: str = ""
 
     def __repr__(self) -> str:
         counts = ", ".join(

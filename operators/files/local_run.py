@@ -79,6 +79,7 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
         messages_per_second=made.account.read / seconds,
         lag=0,
         remarks=_remarks(made),
+        example=made.example,
     )
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from ..secrets import without_secrets
 from .faults import Refused
-from .topics import Admin, TopicError
+from .topics import CHECK, Admin, TopicError
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -37,8 +37,7 @@ def wait_for_brokers(
     except KafkaException as error:
         why = without_secrets(error.args[0].str())
     how_long = "until they do" if seconds is None else f"for {seconds:g} s"
-    hint = "check bootstrap_servers, that it runs, and the security settings"
-    log.warning("no broker answers at %s (%s); waiting %s; %s", client.address, why, how_long, hint)
+    log.warning("no broker answers at %s (%s); waiting %s; %s", client.address, why, how_long, CHECK)
     while seconds is None or clock() - began < seconds:
         try:
             client.list_topics(timeout=limit)
@@ -48,4 +47,4 @@ def wait_for_brokers(
             continue
         log.warning("a broker answers at %s; continuing", client.address)
         return
-    raise TopicError(f"no broker answered at {client.address} within {seconds:g} s: {why}; {hint}")
+    raise TopicError(f"no broker answered at {client.address} within {seconds:g} s: {why}; {CHECK}")

@@ -21,7 +21,11 @@ from .source import TopicPartition
 
 log = logging.getLogger("streamgauge.kafka")
 
+CHECK = "check the address, that a broker runs there, and the security settings"
+"""What to do if no broker answers, in Python and on the command line."""
+
 _SECONDS = 30.0
+_REACH_SECONDS = 10.0
 _SOON = 3.0
 """Seconds of waiting after which it is logged."""
 _PATIENCE = 0.5
@@ -106,18 +110,20 @@ class Admin(AdminClient):
                 self._faults.clear()
                 return answer
 
-    def reach(self) -> None:
-        """Wait for an answer. Raises `Refused` if brokers refuse the client, `TopicError` without any."""
+    def reach(self, seconds: float = _REACH_SECONDS) -> None:
+        """Wait for the first answer.
+
+        Raises `Refused` if brokers refuse the client, and `TopicError` if none answers within `seconds`.
+        """
         if self._reached:
             return
         try:
-            self.list_topics()
+            self.list_topics(timeout=seconds)
         except Refused:
             raise
         except KafkaException as error:
             raise TopicError(
-                f"no broker answered at {self.address}: {error.args[0].str()}; check bootstrap_servers, that "
-                "it runs, and the security settings"
+                f"no broker answered at {self.address} within {seconds:g} s: {error.args[0].str()}; {CHECK}"
             ) from None
 
 
@@ -166,7 +172,7 @@ def _topic_metadata(client: Admin, topic: str, seconds: float) -> TopicMetadata:
     except KafkaException as error:
         raise TopicError(
             f"no broker answered at {client.address} about the topic {topic!r}: "
-            f"{error.args[0].str()}; check bootstrap_servers, that it runs, and the security settings"
+            f"{error.args[0].str()}; {CHECK}"
         ) from None
 
 

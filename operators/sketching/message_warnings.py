@@ -36,6 +36,7 @@ _KEYS_NAMED = 3
 class Remarks:
     """Examines the messages of a topic as one worker sees them. Warnings are logged and stored in `texts`.
 
+    `example` is the reason why the first refused message can't be counted, empty if none was refused.
     `schema` has the columns of the values; `letters` names the topic for refused messages; `stream` defines
     the event time. `logged` is shared with the warnings of other streams over the same messages, so that each
     warning about a topic is logged once.
@@ -51,6 +52,7 @@ class Remarks:
     ) -> None:
         self._logged = set() if logged is None else logged
         self.texts: list[str] = []
+        self.example = ""
         self._topic = topic
         self._letters = letters
         self._read = self._rows = self._refused = 0
@@ -82,6 +84,7 @@ class Remarks:
     def refused(self, letter: DeadLetter) -> None:
         """Record a message that can't be counted."""
         self._refused += 1
+        self.example = self.example or str(letter.reason)
         kind = kind_of(letter.reason)
         if kind in self._first or len(self._first) < _MOST_KINDS:
             self._kinds[kind] += 1

@@ -40,6 +40,10 @@ class MessageObserver(Protocol):
     def texts(self) -> list[str]:
         """The warnings so far."""
 
+    @property
+    def example(self) -> str:
+        """Why the first refused message can't be counted; empty if none was refused."""
+
     def observe(self, messages: Messages, decoded: Decoded) -> None:
         """Examine a batch of messages and its rows."""
 

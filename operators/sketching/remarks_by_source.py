@@ -40,6 +40,11 @@ class RemarksBySource:
         """The warnings so far."""
         return [remark for remarks in self._remarks.values() for remark in remarks.texts]
 
+    @property
+    def example(self) -> str:
+        """Why the first refused message of one of the sources can't be counted; empty if none was refused."""
+        return next((one.example for one in self._remarks.values() if one.example), "")
+
     def observe(self, messages: Messages, decoded: Decoded) -> None:
         """Examine a batch of messages from one source and its rows."""
         if len(messages):

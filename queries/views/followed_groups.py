@@ -20,6 +20,7 @@ log = logging.getLogger("streamgauge.serving")
 
 _KEEP_US = 3650 * 86_400_000_000
 _SECONDS = 60.0
+_MISSING_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -31,27 +32,27 @@ class FollowedGroups:
     _followed: dict[str, TableFollower] = field(default_factory=dict)
 
     def view(self, group: str) -> TableView:
-        """A group's current table, open windows included. Raises `NotReady` after a minute without one."""
+        """A group's current table, open windows included.
+
+        Raises `NotReady` after a minute without one, or after ten seconds without its table topic.
+        """
         if group not in self._followed:
             self._followed[group] = TableFollower(group, self.settings, LiveTable(group, _KEEP_US))
-        table = self._followed[group].table
+        follower = self._followed[group]
+        table = follower.table
         # A later query must see what arrived since the previous one.
-        begun, until = time.time(), time.monotonic() + _SECONDS
+        begun, since = time.time(), time.monotonic()
         while True:
             try:
                 view = table.view()
-                if (
-                    view.ready
-                    and view.lag == 0
-                    and view.stale is None
-                    and self._followed[group].heard >= begun
-                ):
+                if view.ready and view.lag == 0 and view.stale is None and follower.heard >= begun:
                     return view
                 why = view.stale.why if view.stale is not None else "its table topic is being read"
             except NotReady as error:
                 why = str(error)
-            if time.monotonic() > until:
-                raise NotReady(f"the table of {group} could not be read in {_SECONDS:.0f} s: {why}")
+            seconds = _SECONDS if follower.has_topic else _MISSING_SECONDS
+            if time.monotonic() - since > seconds:
+                raise NotReady(f"the table of {group} could not be read in {seconds:.0f} s: {why}")
             time.sleep(0.05)
 
     def close(self) -> None:
@@ -76,8 +77,8 @@ def read_group(
 
     On Spark, ``sg.spark.as_frame(sg.read_group(…), spark)`` returns it as a DataFrame.
 
-    Raises `NotReady` if the table can't be read within a minute, and `SketchError` for a folder of another
-    definition.
+    Raises `NotReady` if the table can't be read within a minute, or its table topic isn't found within ten
+    seconds, and `SketchError` for a folder of another definition.
 
     >>> import streamgauge as sg
     >>> sg.read_group("by-minute", table="s3://bucket/minutes").answers()  # doctest: +SKIP

@@ -185,7 +185,7 @@ class LiveTable:
         """The current table. Raises `NotReady` while nothing is known of it."""
         with self._lock:
             if self._schema is None:
-                raise NotReady(f"the table {self.name!r} can't answer yet: {self._waiting}")
+                raise NotReady(self._waiting)
             if self._view is None:
                 self._view = self._make_view(self._schema)
             return self._view

@@ -24,7 +24,7 @@ from ...operators.secrets import Settings, without_secrets
 from ...sketches.core.errors import StreamgaugeError
 from .closed_window_backfill import closed_windows
 from .live import LiveTable
-from .log_start import LogStart, Place, find_start
+from .log_start import LogStart, Place, find_start, table_topic_of
 from .table_snapshot import TableSnapshot
 from .topic_reading import reader, reason_of
 from .view import Stale
@@ -37,6 +37,8 @@ _AGAIN_SECONDS = 0.5
 _END_SECONDS = 15.0
 _SAVE_SECONDS = 30.0
 _ID_EVERY = 5
+_REACH_SECONDS = 5.0
+_WARN_SECONDS = 3.0
 
 
 class _Moved(StreamgaugeError):
@@ -47,7 +49,8 @@ class TableFollower:
     """Reads a group's table topic until it is closed; `table` has everything read so far.
 
     `config` has librdkafka's settings, with ``bootstrap.servers``. With `saved`, the table starts with what
-    was saved there, and is saved there every half minute and at the end.
+    was saved there, and is saved there every half minute and at the end. `has_topic` is set once there is a
+    table topic. If it can't be read for some seconds, a warning says why.
     """
 
     def __init__(
@@ -62,6 +65,9 @@ class TableFollower:
         self._start: LogStart | None = None
         self._reached: dict[int, int] = {}
         self._heard = time.time()
+        self.has_topic = False
+        self._since: float | None = time.monotonic()
+        self._warned = set[str]()
         self._thread = threading.Thread(target=self._run, name=f"follow {group_id}", daemon=True)
         self._thread.start()
 
@@ -87,6 +93,9 @@ class TableFollower:
             self._stop.wait(_AGAIN_SECONDS)
 
     def _begin(self) -> None:
+        self._admin.reach(_REACH_SECONDS)
+        table_topic_of(self._admin, self.group_id)
+        self.has_topic = True
         start = find_start(self._admin, self._config, self.group_id)
         before = self._start
         known: Mapping[int, Place] = {}
@@ -170,11 +179,18 @@ class TableFollower:
             raise _Moved(f"the table topic {self._start.topic} was recreated")
         self._heard = time.time()
         self.table.update_lag(lag)
+        if self._warned:
+            log.warning("the table %s is followed again", self.table.name)
+        self._since, self._warned = None, set()
 
     def _is_stale(self, why: str) -> None:
         why = without_secrets(why, self._config)
         self.table.waiting(why)
         self.table.update_lag(None, Stale(self._heard, why))
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since >= _WARN_SECONDS and why not in self._warned:
+            self._warned.add(why)
+            log.warning("the table %s can't be read: %s; trying again", self.table.name, why)
 
     def _save(self) -> None:
         if self._saved is not None and self._start is not None:

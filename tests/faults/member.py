@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from streamgauge.operators.consumer.merge import closed_windows
 from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.supervision.exposed_metrics import ExposedMetrics
 from streamgauge.operators.consumer.supervision.run_planning import plans_of
 from streamgauge.operators.consumer.supervision.supervisor import Supervisor
 from streamgauge.operators.table.schema import to_ipc
@@ -50,7 +51,8 @@ class Member:
             name: RunOptions(on_window=partial(self._keep, name), **task["options"]) for name in requested
         }
         points.watch(lambda topic: ".table." in topic, self._reached)
-        self._run = Supervisor(plans_of(streams, options))
+        exposed = ExposedMetrics(next(iter(options.values())))
+        self._run = Supervisor(plans_of(streams, options), exposed)
 
     def follow(self) -> None:
         """Do what the tasks say, and report how it goes, until the run has ended."""

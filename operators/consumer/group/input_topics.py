@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from ...definition.sources import KafkaSource
 from ...definition.topic_patterns import is_pattern, matches
-from ...kafka.topics import Admin, TopicError, id_of, partitions_of
+from ...kafka.topics import CHECK, Admin, TopicError, id_of, partitions_of
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -129,6 +129,6 @@ def _known(client: Admin, seconds: float) -> dict[str, int]:
     except KafkaException as error:
         raise TopicError(
             f"no broker answered at {client.address} when its topics were requested: {error.args[0].str()}; "
-            "check bootstrap_servers, that it runs, and the security settings"
+            f"{CHECK}"
         ) from None
     return {name: len(one.partitions) for name, one in topics.items() if one.error is None and one.partitions}

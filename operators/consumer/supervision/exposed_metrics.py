@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -52,6 +53,17 @@ class ExposedMetrics:
         if self._server is not None:
             self._server.close()
         self._forget, self._server = [], None
+
+
+@contextmanager
+def metrics_of(options: RunOptions) -> Iterator[ExposedMetrics]:
+    """Yield the metrics of a run that starts in the block; its port is free again if the start fails."""
+    exposed = ExposedMetrics(options)
+    try:
+        yield exposed
+    except BaseException:
+        exposed.end()
+        raise
 
 
 def _now(figures: Callable[[], Figures], health: Callable[[], Health]) -> tuple[Figures, Health]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 
 from ...definition.sources import KafkaSource
@@ -10,7 +11,7 @@ from ...definition.stream import Stream
 from ...formats.decode import check_importable
 from ...kafka.broker_wait import wait_for_brokers
 from ...kafka.concurrent_calls import call_for_each
-from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
+from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of, remove
 from ...sinks.sink import Origin, SinkTopic, common_keys, keys_together, topics_of
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...watermarks.position import inputs_of
@@ -88,39 +89,50 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
     for own in sources.values():
         named_too = [topic for source in own for topic in source.topics if topic == shared.dead_letters]
         check_apart(own, [*written, *named_too])
-    tables = call_for_each(
-        lambda own: ensure_topic(client, own.table_topic, shared.table_partitions, TABLE), histories
-    )
-    partitions = {history.name: count for history, count in zip(histories, tables)}
-    if named:
-        call_for_each(GroupState.claim, histories)
-    _make_besides(client, shared, topics.partitions)
-    for history, its in zip(histories, wanted):
-        for topic in its:
-            ensure_topic(client, topic.name, topic.partitions or partitions[history.name], topic.config)
-    bounded, from_now = shared.until == "latest", shared.start == "latest"
-    ends = end_offsets(client, inputs_of(topics.partitions)) if bounded or from_now else {}
-    starts = commit_starts(histories, ends if from_now else None)
-    return Plans.of(
-        Plan(
-            own.stream,
-            group_id,
-            own.table_topic,
-            own.partitions,
-            partitions[own.name],
-            options[own.name],
-            ends={where: ends[where] for where in inputs_of(own.partitions)} if bounded else None,
-            starts=starts[own.name],
-            counted={w: place.position.offset for w, place in own.places.items() if place.has_deltas},
-            topic_ids=own.topic_ids,
-            table_id=id_of(client, own.table_topic),
-            sent_partitions=forwarding_partitions(own.stream, client, own.partitions),
-            name=own.name,
-            together=together,
-            split_keys=_split_keys(own, options[own.name], named),
+    with nullcontext() if named else _removed_if_it_fails(client, histories):
+        tables = call_for_each(
+            lambda own: ensure_topic(client, own.table_topic, shared.table_partitions, TABLE), histories
         )
-        for own in histories
-    )
+        partitions = {history.name: count for history, count in zip(histories, tables)}
+        if named:
+            call_for_each(GroupState.claim, histories)
+        _make_besides(client, shared, topics.partitions)
+        for history, its in zip(histories, wanted):
+            for topic in its:
+                ensure_topic(client, topic.name, topic.partitions or partitions[history.name], topic.config)
+        bounded, from_now = shared.until == "latest", shared.start == "latest"
+        ends = end_offsets(client, inputs_of(topics.partitions)) if bounded or from_now else {}
+        starts = commit_starts(histories, ends if from_now else None)
+        return Plans.of(
+            Plan(
+                own.stream,
+                group_id,
+                own.table_topic,
+                own.partitions,
+                partitions[own.name],
+                options[own.name],
+                ends={where: ends[where] for where in inputs_of(own.partitions)} if bounded else None,
+                starts=starts[own.name],
+                counted={w: place.position.offset for w, place in own.places.items() if place.has_deltas},
+                topic_ids=own.topic_ids,
+                table_id=id_of(client, own.table_topic),
+                sent_partitions=forwarding_partitions(own.stream, client, own.partitions),
+                name=own.name,
+                together=together,
+                split_keys=_split_keys(own, options[own.name], named),
+            )
+            for own in histories
+        )
+
+
+@contextmanager
+def _removed_if_it_fails(client: Admin, histories: Iterable[GroupState]) -> Iterator[None]:
+    """Remove the table topics of a run without a group if the block fails: no later run reads them."""
+    try:
+        yield
+    except Exception:
+        remove(client, [own.table_topic for own in histories], ())
+        raise
 
 
 def _sources(name: str, stream: Stream) -> Sequence[KafkaSource]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets
 from ...sketching.account import Account
+from ...sketching.partition_buffer import MessageObserver
 from ...table.schema import schema_of
 from ...table.sketch_table import SketchTable
 from ...watching.figures import Figures, State, WorkFigures
@@ -38,7 +39,7 @@ class StreamResults:
         draining: Callable[[], bool],
         deadline: StopDeadline,
         work: Callable[[], WorkFigures],
-        remarks: Callable[[], tuple[str, ...] | None],
+        remarks: Callable[[], MessageObserver | None],
         state: Callable[[], tuple[State, str]],
     ) -> None:
         self.plan = plan
@@ -80,6 +81,7 @@ class StreamResults:
     def summary(self, interrupted: bool = False) -> Summary:
         """The result so far."""
         states, account = self.merger.states(), self.account
+        seen = self._remarks()
         with self.merger.lock:
             table = SketchTable(self._closed.table())
         seconds = max(self.merger.progressed - self._started, 1e-9)
@@ -92,7 +94,8 @@ class StreamResults:
             duplicates=sum(state.duplicates for state in states),
             overlaps=sum(state.overlaps for state in states),
             interrupted=interrupted,
-            remarks=self._summary_remarks(account),
+            remarks=self._summary_remarks(account) if seen is None else tuple(seen.texts),
+            example="" if seen is None else seen.example,
         )
 
     @property
@@ -125,8 +128,7 @@ class StreamResults:
         self.merger.warn_if_slow()
 
     def _summary_remarks(self, account: Account) -> tuple[str, ...]:
-        if (own := self._remarks()) is not None:
-            return own
+        """The warnings about messages of worker processes."""
         if 2 * account.dead_lettered <= account.read or not account.read:
             return ()
         letters = self.plan.letters(next(iter(self.plan.partitions)))

@@ -15,6 +15,7 @@ from ....sketches.core.errors import RunError
 from ...kafka.topic_watch import TopicWatch
 from ...kafka.topics import TopicError, admin, remove
 from ...secrets import without_secrets
+from ...sketching.partition_buffer import MessageObserver
 from ...watching.figures import State, WorkFigures
 from ...watching.health import Health
 from ...watching.logs import about
@@ -37,25 +38,27 @@ _STOP_SECONDS = 20.0
 class Supervisor:
     """A run of one stream or of several together: their workers, and a merger for each, in `results`.
 
-    A stream that fails ends the run; its error then says which stream it was.
+    A stream that fails ends the run; its error then says which stream it was. `exposed` holds the port of the
+    run's metrics.
     """
 
-    def __init__(self, plans: Plans) -> None:
+    def __init__(self, plans: Plans, exposed: ExposedMetrics) -> None:
         self.plans = plans
         plan = plans.first
         self._about = {"run": secrets.token_hex(4), "group": plan.group_id, "topic": plans.topic}
-        self._exposed = ExposedMetrics(plan.options)
+        self._exposed = exposed
+        self._admin = admin(plan.config)
         try:
             with about(**self._about):
                 self._begin(plans)
         except BaseException:
-            self._exposed.end()
             release_workers()
+            if plan.options.group_id is None:
+                self._remove()
             raise
 
     def _begin(self, plans: Plans) -> None:
         plan = plans.first
-        self._admin = admin(plan.config)
         tables = {own.table_topic: own.table_id for own in plans.by_name.values()}
         self._topics = TopicWatch(self._admin, {**plans.topic_ids, **tables})
         self._known, self._gone = set(plans.partitions), set[str]()
@@ -182,7 +185,7 @@ class Supervisor:
     def _work_figures(self) -> WorkFigures:
         return self._workers.figures
 
-    def _remarks(self, name: str) -> tuple[str, ...] | None:
+    def _remarks(self, name: str) -> MessageObserver | None:
         own = self._workers.own
         return None if own is None else own.remarks(name)
 

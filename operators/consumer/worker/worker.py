@@ -20,6 +20,7 @@ from ...kafka.reader import LogPosition, LogTruncated, NoAnswer, Reader
 from ...kafka.retry import Retry, Stopped
 from ...kafka.topics import Admin, admin, ensure_topic
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from ...sketching.partition_buffer import MessageObserver
 from ...sketching.partition_state import PartitionState
 from ...steps.table_readers import TableReaders
 from ...watching.figures import WorkFigures
@@ -111,9 +112,9 @@ class Worker:
             self._checkpoints, self._deltas, self._membership.rebalances, assigned, kept, held_up
         )
 
-    def remarks(self, name: str) -> tuple[str, ...]:
+    def remarks(self, name: str) -> MessageObserver:
         """Its warnings about a stream's messages."""
-        return tuple(self._tasks[name].intake.remarks.texts)
+        return self._tasks[name].intake.remarks
 
     def run(self) -> None:
         """Join the group; read, sketch and deliver until a stop is requested."""

@@ -36,12 +36,14 @@ class Output:
 class ResultSet:
     """A query's rows; for estimates also the bounds, a list of ``[lower, upper]`` per row.
 
-    `warnings` say which messages are missing from them.
+    `warnings` say which messages are missing from them. With `more`, the rows of a query that ends come in
+    parts, and this is not the last one.
     """
 
     rows: pl.DataFrame
     bounds: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True)

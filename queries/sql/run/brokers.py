@@ -205,8 +205,8 @@ class Brokers:
             yield from self._rows(plan, ends)
             return
         if ends:
-            table, account = self.runs.table(plan)
-            yield replace(plan.selection.result(table), warnings=warnings_of(account))
+            table, account, reason = self.runs.table(plan)
+            yield replace(plan.selection.result(table), warnings=warnings_of(account, reason))
             return
         with closing(self.runs.tables(plan, self._begin)) as tables:
             for table in tables:
@@ -221,25 +221,28 @@ class Brokers:
         for topic in reading.lookups:
             reading.feed_lookup(one for _, one in self._read([topic]))
         batch: list[ReceivedMessage] = []
+        # A few messages may be enough for a LIMIT; if they aren't, twice as many are next.
+        size = _MOST if plan.limit is None or plan.whole else min(plan.limit, _MOST)
+        total = ends or plan.limit is not None
         begin_at_end = self._begin == "latest" and not ends
         if not begin_at_end:
             for _, one in self._read(topics):
                 batch.append(one)
-                enough = plan.limit is not None and len(batch) >= plan.limit and not plan.whole
-                if len(batch) == _MOST or enough:
+                if len(batch) >= size:
                     reading.feed(batch)
-                    batch = []
+                    batch, size = [], min(2 * size, _MOST)
                     if not plan.whole:
-                        yield from _some(reading.result())
+                        for result in _some(reading.result(total)):
+                            yield replace(result, more=ends)
             reading.feed(batch)
         if ends:
             reading.finish()
             yield reading.result()
             return
-        yield from _some(reading.result())
+        yield from _some(reading.result(total))
         for messages in self._following(topics):
             reading.feed(messages)
-            yield from _some(reading.result())
+            yield from _some(reading.result(total))
 
     def _known(self) -> dict[str, list[int]]:
         """All topics with their partitions. Raises `TopicError` if no broker answers."""

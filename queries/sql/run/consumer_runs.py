@@ -55,8 +55,11 @@ class QueryRuns(Protocol):
     def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """Start continuous queries; queries that end together are one of the results."""
 
-    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
-        """All windows of the messages now in a query's topics, and the outcome of the messages."""
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account, str]:
+        """All windows of the messages now in a query's topics, and the outcome of the messages.
+
+        The text is the reason why one of them was refused, if known.
+        """
 
     def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """The windows of a query as they close or, with EMIT CHANGES, change; for ever."""
@@ -80,10 +83,10 @@ class ConsumerRuns:
             for names, shared in _shares(queries)
         ]
 
-    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account, str]:
         """See `QueryRuns`."""
         summary = runner.run(plan.stream, RunOptions(until="latest", dead_letters=None), progress=False)
-        return summary.table, summary.account
+        return summary.table, summary.account, summary.example
 
     def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """See `QueryRuns`."""

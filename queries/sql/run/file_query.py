@@ -30,7 +30,8 @@ def file_result(plan: LogicalPlan) -> ResultSet:
     """The rows of a query of files. Raises `InputError` for files that can't be read."""
     if plan.selection is not None:
         summary = run_over_data(plan.stream, RunOptions(), progress=False)
-        return replace(plan.selection.result(summary.table), warnings=warnings_of(summary.account))
+        warnings = warnings_of(summary.account, summary.example)
+        return replace(plan.selection.result(summary.table), warnings=warnings)
     stream: Any = plan.stream.rows_to_kafka(_ROWS)
     tester = StreamTester(stream)
     rows: list[list[Any]] = []

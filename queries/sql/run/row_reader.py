@@ -14,7 +14,6 @@ import polars as pl
 
 from ....operators.formats.messages import Messages
 from ....operators.kafka.outgoing_message import Outgoing
-from ....operators.sketching.account import Account
 from ....operators.testing import StreamTester
 from ..plan.logical_plan import LogicalPlan
 from ..plan.selection import ResultSet
@@ -45,7 +44,7 @@ class RowReader:
         if plan.selection is None and stream.sending is None:
             stream = stream.rows_to_kafka(_ROWS)
         self._tester = StreamTester(stream, partitions, datetime.now(UTC), sinks=sinks)
-        self._reported = Account()
+        self._reason, self._missing = "", 0
 
     @property
     def lookups(self) -> list[str]:
@@ -78,6 +77,11 @@ class RowReader:
                 partition,
                 topic,
             )
+        refused = self._tester.refused
+        self._reason = self._reason or (str(refused[0].reason) if refused else "")
+        # A topic may have more of them than memory holds.
+        refused.clear()
+        self._tester.late.clear()
 
     def finish(self) -> None:
         """End the input: windows close."""
@@ -87,10 +91,16 @@ class RowReader:
         """The messages that the query writes, since the last call."""
         return self._tester.sent()
 
-    def result(self) -> ResultSet:
-        """The rows since the last call."""
+    def result(self, repeat: bool = True) -> ResultSet:
+        """The rows since the last call, with warnings about all messages so far.
+
+        Without `repeat`, it warns only if more messages are missing than at the last call.
+        """
         selection = self._plan.selection
-        warnings = self._warnings()
+        account = self._tester.account
+        missing, before = account.dead_lettered + account.late, self._missing
+        self._missing = missing
+        warnings = warnings_of(account, self._reason) if repeat or missing > before else ()
         if selection is not None:
             return replace(selection.result(self._tester.tables()), warnings=warnings)
         columns = self._plan.columns
@@ -104,13 +114,6 @@ class RowReader:
         # The type comes from all rows: the first hundred may be only nulls.
         frame = pl.DataFrame(rows, list(columns), orient="row", strict=False, infer_schema_length=None)
         return ResultSet(frame.with_columns(**exact), warnings=warnings)
-
-    def _warnings(self) -> tuple[str, ...]:
-        """Warnings about the messages since the last call."""
-        account = self._tester.account - self._reported
-        self._reported = self._tester.account
-        refused = self._tester.refused[-account.dead_lettered :] if account.dead_lettered else []
-        return warnings_of(account, str(refused[0].reason) if refused else "")
 
 
 def topics_of(plan: LogicalPlan) -> list[str]:

@@ -254,7 +254,7 @@ class SqlSession:
                 "EMIT of a UNION ALL: write CREATE STREAM … AS SELECT … UNION ALL …, and SELECT from that "
                 "stream",
             )
-        results = [result for plan in plans for result in self._results(plan, node.select)]
+        results = [_joined(self._results(plan, node.select)) for plan in plans]
         rows = pl.concat(
             [one.rows for one in results if one.rows.height] or [results[0].rows], how="vertical_relaxed"
         )
@@ -300,10 +300,10 @@ class SqlSession:
             return
         plan = self._planner.plan(node.select, ends=True)
         if plan.limit is None:
-            for result in self._results(plan, node.select):
-                yield rows_of(text, result)
+            for number, result in enumerate(self._results(plan, node.select)):
+                yield rows_of(text, result, begun=number > 0)
         else:
-            yield rows_of(text, _first(self._results(plan, node.select), plan.limit))
+            yield rows_of(text, _joined(self._results(plan, node.select), plan.limit))
 
     def _results(self, plan: LogicalPlan, select: exp.Select) -> Iterator[ResultSet]:
         """The rows of a query, of files at once."""
@@ -321,7 +321,7 @@ class SqlSession:
         if path in self._scripts:
             raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
         with errors_at(node.file):
-            text = path.read_text()
+            text = script_text(path)
         self._scripts.append(path)
         try:
             yield from self.run(text)
@@ -502,19 +502,27 @@ class SqlSession:
             self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
 
 
-def _first(results: Iterator[ResultSet], limit: int) -> ResultSet:
-    """The first rows, in one result."""
+def script_text(path: Path) -> str:
+    """The statements of a file. Raises `ValueError` if it can't be read."""
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ValueError(f"the script {path} can't be read: {error.strerror}") from None
+
+
+def _joined(results: Iterator[ResultSet], limit: int | None = None) -> ResultSet:
+    """The first rows, or all of them, in one result."""
     rows: list[pl.DataFrame] = []
     bounds: dict[str, list[Any]] = {}
-    warnings: list[str] = []
+    warnings: tuple[str, ...] = ()
     for result in results:
-        left = limit - sum(part.height for part in rows)
-        rows.append(result.rows.head(left))
-        warnings += result.warnings
+        left = None if limit is None else limit - sum(part.height for part in rows)
+        rows.append(result.rows[:left])
+        warnings = result.warnings or warnings  # they are about all messages so far
         for name, pairs in result.bounds.items():
             bounds.setdefault(name, []).extend(pairs[:left])
-        if left <= result.rows.height:
+        if left is not None and left <= result.rows.height:
             break
-    return ResultSet(
-        pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
-    )
+    filled = [one for one in rows if one.height] or rows[:1]
+    frame = pl.concat(filled, how="vertical_relaxed") if filled else pl.DataFrame()
+    return ResultSet(frame, bounds, warnings)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -29,6 +29,9 @@ class StatementResult:
 
     `bounds` are, by column, a list of ``[lower, upper]`` for each row; exact columns have none. `warnings`
     say what is missing from the rows, such as messages that could not be read.
+
+    A statement may have many results. `begun` is set on all but its first one; `more` if the next result has
+    further rows of the same answer (`in_one`).
     """
 
     statement: str
@@ -38,6 +41,8 @@ class StatementResult:
     bounds: Mapping[str, Any] = field(default_factory=dict)
     error: SqlError | None = None
     warnings: Sequence[str] = ()
+    begun: bool = False
+    more: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -61,11 +66,47 @@ class StatementResult:
         return pl.DataFrame(rows, list(self.columns), orient="row", strict=False, infer_schema_length=None)
 
 
-def rows_of(statement: str, result: ResultSet) -> StatementResult:
+def rows_of(statement: str, result: ResultSet, begun: bool = False) -> StatementResult:
     """The result of a query."""
     return StatementResult(
-        statement, "rows", result.rows.columns, result.rows.rows(), result.bounds, warnings=result.warnings
+        statement,
+        "rows",
+        result.rows.columns,
+        result.rows.rows(),
+        result.bounds,
+        warnings=result.warnings,
+        begun=begun,
+        more=result.more,
     )
+
+
+def in_one(show: Callable[[StatementResult], None]) -> Callable[[StatementResult], None]:
+    """A function that shows the answer of a query that ends once it is complete.
+
+    >>> show = in_one(lambda one: print(one.rows))
+    >>> show(StatementResult("SELECT 1", "rows", ["n"], [(1,)], more=True))
+    >>> show(StatementResult("SELECT 1", "rows", ["n"], [(2,)], begun=True))
+    [(1,), (2,)]
+    """
+    parts: list[StatementResult] = []
+
+    def shown(one: StatementResult) -> None:
+        if not one.begun:
+            parts.clear()  # after an error or Ctrl-C
+        parts.append(one)
+        if not one.more:
+            show(joined(parts))
+            parts.clear()
+
+    return shown
+
+
+def joined(parts: Sequence[StatementResult]) -> StatementResult:
+    """Results of one statement, at least one, as one result."""
+    last = parts[-1]
+    rows = [row for one in parts for row in one.rows]
+    bounds = {name: [pair for one in parts for pair in one.bounds[name]] for name in last.bounds}
+    return replace(last, rows=rows, bounds=bounds)
 
 
 def in_sql(reason: str) -> str:

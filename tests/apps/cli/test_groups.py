@@ -76,3 +76,10 @@ def test_a_stream_is_named_as_python_imports_it(
 def test_what_is_no_stream_is_named(typed: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         groups._stream(typed)
+
+
+@pytest.mark.slow
+def test_brokers_that_do_not_answer_are_reported_in_ten_seconds(ran: Ran) -> None:
+    assert ran("groups", "list", "--bootstrap-servers", "localhost:1", code=1).startswith(
+        "error: no broker answered at localhost:1 within 10 s: "
+    )

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from streamgauge.apps.cli.commands import app
+from streamgauge.apps.cli.sql import write_table
+from streamgauge.queries.sql.run.statement_result import StatementResult
 
 START = 1_767_225_600_000
 RUNNER = CliRunner()
@@ -76,6 +78,23 @@ def test_rows_for_people_and_as_csv(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "no column is called car; did you mean card?\n  SELECT car FROM" in done.stderr
     assert "\n         ^^^\n" in done.stderr
+
+
+def test_null_and_rounded_estimates_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("", None, 1.01), ("a", 7, 0.5)]
+    bounds = {"median": [[0.9999999999245025, 1.0202020202790427], [0.5, 0.5]]}
+    write_table(StatementResult("SELECT …", "rows", ["shop", "n", "median"], rows, bounds))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["NULL", "1.01", "(1", "to", "1.02)"] in lines and ["a", "7", "0.5"] in lines
+
+
+def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
+    message = "the script nofile.sql can't be read: No such file or directory"
+    assert str(RUNNER.invoke(app, ["sql", "nofile.sql"]).exception) == message
+    outer = tmp_path / "outer.sql"
+    outer.write_text("RUN SCRIPT 'nofile.sql'")
+    [result] = ran("--test", outer, "--json")[1]
+    assert "nofile.sql can't be read: No such file" in result["error"]["message"]
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".csv"])
@@ -227,3 +246,26 @@ def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> 
         ]
         == 0
     )
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_windows_say_why_messages_could_not_be_read(kafka: Any) -> None:
+    name = uuid.uuid4().hex[:8]
+    kafka.create_topic(f"posts-{name}")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    for number in range(100):
+        row = {"ts": START + number * 1000, "n": "many" if number % 10 == 9 else number}
+        producer.produce(f"posts-{name}", json.dumps(row).encode())
+    producer.flush()
+    text = f"""CREATE STREAM posts (ts BIGINT, n INT)
+      WITH (KAFKA_TOPIC='posts-{name}', VALUE_FORMAT='JSON', TIMESTAMP='ts');
+    SELECT COUNT(*) AS posts FROM posts WINDOW TUMBLING (SIZE 1 HOUR) EMIT CHANGES;
+    SELECT n FROM posts;"""
+    servers = ("--bootstrap-servers", kafka.bootstrap_servers)
+    code, (_, windows, rows) = ran("-e", text, "--json", "--until", "latest", *servers)
+    assert code == 0 and windows["rows"] == [[90]] and len(rows["rows"]) == 90
+    for result in (windows, rows):
+        assert result["warnings"] == [
+            '10 of 100 messages could not be read, such as: "n" is a string, not INT'
+        ]

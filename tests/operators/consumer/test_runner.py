@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import gc
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaException
 
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.run import Run
 from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.consumer.supervision import run_planning
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
@@ -175,8 +179,27 @@ def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> No
     assert running.plan.group_id not in groups
 
 
+@pytest.mark.parametrize("failing", ["port", "client", "planning"])
+def test_a_start_that_fails_leaves_no_topic(kafka, posts, failing: str, monkeypatch) -> None:
+    # Only consumers in groups have this setting.
+    stream = posts(**({"partition.assignment.strategy": "none"} if failing == "client" else {})).stream
+    options = RunOptions(until="latest")
+    if failing == "planning":
+        monkeypatch.setattr(run_planning, "end_offsets", None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        if failing == "port":
+            options = replace(options, metrics=taken.getsockname()[1])
+        with pytest.raises((OSError, KafkaException, TypeError)):
+            start(stream, options)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    name = stream.source.topics[0]
+    until(lambda: not any(one.startswith(f"{name}.streamgauge-") for one in client.list_topics().topics), 30)
+
+
 def test_brokers_that_do_not_answer_are_named_and_waited_for(caplog) -> None:
-    with pytest.raises(TopicError, match=r"no broker answered at 127\.0\.0\.1:1 .*bootstrap_servers"):
+    with pytest.raises(TopicError, match=r"no broker answered at 127\.0\.0\.1:1 .*check the address"):
         partitions_of(admin({"bootstrap.servers": "127.0.0.1:1"}), "posts", 0.2)
     assert "waiting for an answer from Kafka at 127.0.0.1:1" in caplog.text
 

@@ -192,7 +192,8 @@ def test_readiness_and_staleness() -> None:
     service = Service({"posts": table})
     assert responses("/ready", service=service).status_code == 503
     result = responses("/tables/posts/rows", service=service)
-    assert result.status_code == 503 and "can't answer yet" in result.json()["detail"]
+    assert result.status_code == 503 and result.json()["title"] == "The table can't answer yet"
+    assert result.json()["detail"] == "its table topic is being looked for"
     assert responses("/tables", service=service).json()["tables"][0]["ready"] is False
     live = fed().table
     service = Service({"posts": live})
