@@ -17,6 +17,7 @@ from .query import AsJson
 _Columns = list[str] | None
 TimeUnit = Literal["s", "ms", "us", "ns"]
 _SHOWN = 50
+_SAMPLED = 10
 
 
 def sketch(
@@ -54,7 +55,9 @@ def sketch(
         Path | None,
         typer.Option(metavar="FILE", help="File for the sketches, .parquet or .arrow, for `query`."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = _SHOWN,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Maximum number of rows: {_SHOWN}, or all with --json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count and sketch the rows of files; each estimate has its bounds.
@@ -91,7 +94,7 @@ def sketch(
         **{f"distinct_{name}": distinct_(name) for name in distinct or ()},
         **{f"top_{name}": top_k_(name, k=k) for name in top_k or ()},
         **{f"quantiles_{name}": quantiles_(name) for name in quantiles or ()},
-        **{f"sample_{name}": sample_(name, k=10) for name in sample or ()},
+        **{f"sample_{name}": sample_(name, k=_SAMPLED) for name in sample or ()},
     }
     at = pl.from_epoch(time, time_unit=time_unit) if time and time_unit else time or None
     with in_order(), _in_options(time):
@@ -104,12 +107,13 @@ def sketch(
         if to is not None:
             table.write(to)
     answers = table.answers()
+    shown = answers.head(limit or (answers.height if as_json else _SHOWN))
     if as_json:
-        for row in answers.iter_rows(named=True):
+        for row in shown.iter_rows(named=True):
             write_json(jsonable(row))
         return
-    _show(answers.head(limit).to_dicts())
-    left = answers.height - limit
+    _show(shown.to_dicts(), max(k, _SAMPLED))
+    left = answers.height - shown.height
     if left > 0:
         write_line(f"{number(left)} more rows; --limit shows more, --to keeps them all")
     refused = table.account.dead_lettered
@@ -130,11 +134,11 @@ def _in_options(time: str) -> Iterator[None]:
         raise ValueError(text) from error
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _show(rows: list[dict[str, Any]], items: int) -> None:
     from ..tables.window_rows import WindowRows
 
     console = TerminalConsole()
     if rows:
-        console.print(WindowRows(rows))
+        console.print(WindowRows(rows, items))
     else:
         console.print("there are no rows")

@@ -1,4 +1,4 @@
-"""`streamgauge sketch`: files asked in a shell."""
+"""`streamgauge sketch`: files requested in a shell."""
 
 from __future__ import annotations
 
@@ -35,11 +35,27 @@ def test_counts_and_estimates_are_shown_with_their_bounds(ran: Ran, files: Path)
         assert shown in text
 
 
+def test_as_many_items_are_shown_as_were_requested(ran: Ran, files: Path) -> None:
+    def items(*requested: str) -> list[str]:
+        text = ran("sketch", files, *requested).split("─ \n")[1].split("300 rows read")[0]
+        return [line for line in text.splitlines() if line.strip()]
+
+    assert len(items("--top-k", "user", "-k", "5")) == 5
+    assert len(items("--top-k", "user", "-k", "20")) == 20
+    assert len(items("--top-k", "user")) == len(items("--sample", "ms")) == 10
+
+
 def test_groups_and_windows_as_json(ran: Ran, files: Path) -> None:
     lines = ran("sketch", files, "--time", "at", "--window", "1h", "--by", "lang", "--json").splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     assert [(row["lang"], row["rows"]) for row in rows] == [("de", 100), ("en", 200)]
     assert {row["window_start"][:19] for row in rows} == {"2026-06-01T12:00:00"}
+
+
+def test_json_has_all_rows_or_as_many_as_the_limit(ran: Ran, files: Path) -> None:
+    by_user = ("sketch", files, "--by", "user", "--by", "lang", "--json")
+    assert len(ran(*by_user).splitlines()) == 100
+    assert len(ran(*by_user, "--limit", "2").splitlines()) == 2
 
 
 def test_sketches_are_kept_for_query(ran: Ran, files: Path, tmp_path: Path) -> None:
