@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once, in_order
 from .query import AsJson
+
+if TYPE_CHECKING:
+    from ...operators.sketching.account import Account
 
 _Columns = list[str] | None
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -104,6 +107,7 @@ def sketch(
         if window:
             rows = rows.tumbling(window)
         table = table_over(rows.agg(rows=count(), **aggregates), files, None, progress=True)
+        _check_counted(table.account, time)
         if to is not None:
             table.write(to)
     answers = table.answers()
@@ -131,7 +135,26 @@ def _in_options(time: str) -> Iterator[None]:
         text = str(error)
         if text.startswith("time: ") and "doesn't say its unit" in text:
             text = f"the time {time!r} is a number: say its unit by --time-unit, such as ms"
+        elif "cast it" in text:
+            text += f". The command reads columns as they are; Python can do that: {_in_python(text)}"
         raise ValueError(text) from error
+
+
+def _in_python(problem: str) -> str:
+    """How to change the column that a problem names, or to choose another sketch for it, in Python."""
+    column = problem.split("'")[1] if "'" in problem else "…"
+    if "ask for kll_quantiles" in problem:
+        return f'sg.Stream.from_frame(pl.scan_parquet(…)).agg({column}=sg.kll_quantiles("{column}"))'
+    cast = f'with_columns(pl.col("{column}").cast(pl.String))'
+    return f"sg.Stream.from_frame(pl.scan_parquet(…).{cast})"
+
+
+def _check_counted(account: Account, time: str) -> None:
+    """Raise `ValueError` if there were rows and none could be counted."""
+    if account.read and account.dead_lettered == account.read:
+        which = f"have no usable time in {time!r}" if time else "were refused"
+        rows = f"{account.dead_lettered:,} of {account.read:,}"
+        raise ValueError(f"no row could be counted: {rows} {which}")
 
 
 def _show(rows: list[dict[str, Any]], items: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -90,3 +92,24 @@ def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Pat
         text = ran(*arguments, code=1)
         assert message in text and "Traceback" not in text
     assert "windows need --time" in ran("sketch", files, "--window", "1m", code=2)
+
+
+def test_it_fails_if_no_row_could_be_counted(ran: Ran, files: Path, tmp_path: Path) -> None:
+    timed = ("sketch", files, "--time", "lang", "--window", "1h", "--to", tmp_path / "none.parquet")
+    assert "no row could be counted: 300 of 300 have no usable time in 'lang'" in ran(*timed, code=1)
+    assert not (tmp_path / "none.parquet").exists()
+    (tmp_path / "empty.csv").write_text("lang,at\n")
+    assert "there are no rows" in ran("sketch", tmp_path / "empty.csv")
+
+
+def test_a_column_that_must_be_cast_is_for_python(ran: Ran, tmp_path: Path) -> None:
+    days = pl.DataFrame({"dec": [Decimal("1.50")], "day": [date(2026, 6, 1)]})
+    days.write_parquet(tmp_path / "days.parquet")
+    said = {
+        ("--distinct", "dec"): 'with_columns(pl.col("dec").cast(pl.String))',
+        ("--top-k", "dec"): 'with_columns(pl.col("dec").cast(pl.String))',
+        ("--quantiles", "day"): '.agg(day=sg.kll_quantiles("day"))',
+    }
+    for option, message in said.items():
+        text = ran("sketch", tmp_path / "days.parquet", *option, code=1)
+        assert "The command" in text and message in text
