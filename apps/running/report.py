@@ -37,7 +37,8 @@ class AppReport:
         parts = " + ".join(f"{n:,} {name.replace('_', '-')}" for name, n in account.items() if name != "read")
         yield Text(f"{account['read']:,} read = {parts}")
         for one in self.result["dead_letters"][:_REASONS]:
-            yield Text(f"{one['messages']:,} × {plain(one['reason'])}", style="yellow")
+            reason = one["details"] if one["details"].startswith(one["reason"]) else one["reason"]
+            yield Text(f"{one['messages']:,} × {plain(reason)}", style="yellow")
             yield Text(
                 f"    the first: {plain(one['first'])}", style="dim", overflow="ellipsis", no_wrap=True
             )
