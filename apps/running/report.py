@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...operators.formats.jsonable import jsonable
-from ...operators.rendering.answers import cell, plain
-from ...operators.rendering.names import visible_name
+from ...operators.rendering.answers import plain
+from ...operators.rendering.names import visible_key, visible_name
 from ...operators.table.schema import END, START
 from ..app import App
 from ..tables.window_rows import WindowRows
@@ -62,7 +62,7 @@ class AppReport:
         summary = ", ".join(f"{n:,} × {visible_name(rule)}" for rule, n in by_rule.items())
         table = _table(f"alerts: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
-            key = "" if alert["key"] is None else cell(alert["key"])
+            key = plain(visible_key(alert["key"]))
             lasts = f"unknown since {_moment(alert['unknown'])}" if alert.get("unknown") else "–"
             until = _moment(alert["cleared"]) if alert["cleared"] else lasts
             table.add_row(_moment(alert["at"]), plain(alert["rule"]), key, until, plain(alert["why"]))
@@ -76,7 +76,7 @@ class AppReport:
             return
         table = _table(f"commands: {len(commands):,}", "at (UTC)", "rule", "key", "to", "what")
         for one in commands[:_ALERTS]:
-            key = "" if one["key"] is None else cell(one["key"])
+            key = plain(visible_key(one["key"]))
             what = one.get("refused") or json.dumps(jsonable(one["content"]), ensure_ascii=False)
             to = plain(f"{one['to']} {one['name']}")
             table.add_row(_moment(one["at"]), plain(one["rule"]), key, to, plain(what))
