@@ -89,7 +89,7 @@ def sketch(
         from ...operators.definition.stream import Stream
         from ...operators.files.local_run import stream_of, table_over
         from ...operators.formats.jsonable import jsonable
-        from ...operators.rendering.answers import number
+        from ...operators.rendering.names import amount
 
     if window and not time:
         raise typer.BadParameter("windows need --time, the column that holds the time", param_hint="--window")
@@ -119,11 +119,11 @@ def sketch(
     _show(shown.to_dicts(), max(k, _SAMPLED))
     left = answers.height - shown.height
     if left > 0:
-        write_line(f"{number(left)} more rows; --limit shows more, --to keeps them all")
+        write_line(f"{amount(left, 'more row')}; --limit shows more, --to keeps them all")
     refused = table.account.dead_lettered
-    said = f", {number(refused)} of which can't be counted" if refused else ""
+    said = f", {refused:,} of which can't be counted" if refused else ""
     kept = "" if to is None else f"; the sketches are in {to}"
-    write_line(f"{number(table.account.read)} rows read{said}{kept}")
+    write_line(f"{amount(table.account.read, 'row')} read{said}{kept}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ...operators.rendering.answers import plain
-from ...operators.rendering.names import visible_key, visible_name
+from ...operators.rendering.names import amount, visible_key, visible_name
 from ..registry import app_of
 from ..running.report import AppReport
 
@@ -57,7 +57,7 @@ def _summary(name: str, result: dict[str, Any], console: Console) -> Iterator[Te
     inside = sum(checked)
     yield Text.assemble(
         (f"{name} ({result['engine']})", "bold"),
-        f": {result['account']['read']:,} messages, {len(alerts):,} alerts, ",
+        f": {amount(result['account']['read'], 'message')}, {amount(len(alerts), 'alert')}, ",
         (
             f"{inside:,} of {len(checked):,} estimates inside their bounds",
             "green" if inside == len(checked) else "bold red",

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...operators.rendering.answers import plain
-from ...operators.rendering.names import visible_key
+from ...operators.rendering.names import amount, visible_key
 from ...operators.rules.alert import Alert
 
 _LINE_SECONDS = 10.0
@@ -62,7 +62,8 @@ class DemoView:
     def line(self) -> str:
         """The view in one line."""
         apps = ", ".join(
-            f"{app.name} {app.sent:,} messages, {app.fired} alerts ({app.state})" for app in self.apps
+            f"{app.name} {amount(app.sent, 'message')}, {amount(app.fired, 'alert')} ({app.state})"
+            for app in self.apps
         )
         return f"{self.address}: {apps}"
 

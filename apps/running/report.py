@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ...operators.formats.jsonable import jsonable
 from ...operators.rendering.answers import plain
-from ...operators.rendering.names import visible_key, visible_name
+from ...operators.rendering.names import amount, visible_key, visible_name
 from ...operators.table.schema import END, START
 from ..app import App
 from ..tables.window_rows import WindowRows
@@ -97,7 +97,7 @@ def _late(late: dict[str, Any]) -> str:
     keys = ", ".join(f"{visible_name(key) or 'no key'} {n:,}" for key, n in late["of"].items())
     more = f" and {late['other_keys']:,} others" if late["other_keys"] else ""
     return (
-        f"\n{late['messages']:,} messages came too late for {plain(late['part'])}, by up to "
+        f"\n{amount(late['messages'], 'message')} came too late for {plain(late['part'])}, by up to "
         f"{late['seconds_behind']:,.0f} s: {plain(keys)}{more}; wait for them by --set delay="
     )
 

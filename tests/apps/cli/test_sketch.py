@@ -47,6 +47,12 @@ def test_as_many_items_are_shown_as_were_requested(ran: Ran, files: Path) -> Non
     assert len(items("--top-k", "user")) == len(items("--sample", "ms")) == 10
 
 
+def test_one_of_a_thing_is_in_the_singular(ran: Ran, tmp_path: Path) -> None:
+    pl.DataFrame({"user": [1]}).write_csv(tmp_path / "one.csv")
+    assert "1 row read" in ran("sketch", tmp_path / "one.csv", "--to", tmp_path / "one.parquet")
+    assert "1 row, no windows" in ran("inspect", tmp_path / "one.parquet")
+
+
 def test_groups_and_windows_as_json(ran: Ran, files: Path) -> None:
     lines = ran("sketch", files, "--time", "at", "--window", "1h", "--by", "lang", "--json").splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
