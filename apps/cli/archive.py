@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...operators.rendering.names import amount
 from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once
 from .settings import Config, ConfigFile, Servers, kafka_settings
@@ -118,7 +119,9 @@ def archive(
 
     def published(segment: Segment) -> None:
         if not as_json:
-            write_line(f"{segment.range_text}: {segment.rows:,} messages in {segment.path}", sys.stderr)
+            write_line(
+                f"{segment.range_text}: {amount(segment.rows, 'message')} in {segment.path}", sys.stderr
+            )
 
     name = group or f"{'-'.join(sorted(topics))[:150]}.archive"
     decoders = {} if decode is None else decoders_of(decode, topics)
@@ -129,8 +132,9 @@ def archive(
     if as_json:
         write_json({"topics": sorted(topics), "to": to, **account})
         return
+    messages, files = amount(account["messages"], "message"), amount(account["files"], "file")
     write_line(
-        f"{account['messages']:,} messages in {account['files']:,} files in {time.monotonic() - begun:.1f} s",
+        f"{messages} in {files} in {time.monotonic() - begun:.1f} s",
         sys.stderr,
     )
 

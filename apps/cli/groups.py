@@ -308,12 +308,12 @@ def _print_group(one: GroupOverview) -> None:
     from rich import box
     from rich.table import Table
 
+    from ...operators.rendering.names import amount
     from ...operators.watching.console import TerminalConsole
     from ..topics.decoded import written
 
     console = TerminalConsole()
-    count = len(one.members)
-    console.print(f"{one.group}: {one.state}, {count} member{'s' * (count != 1)}", highlight=False)
+    console.print(f"{one.group}: {one.state}, {amount(len(one.members), 'member')}", highlight=False)
     if one.members:
         table = Table("member", "host", "partitions", header_style="bold", box=box.SIMPLE_HEAD)
         for member in one.members:
@@ -336,10 +336,11 @@ def _print_group(one: GroupOverview) -> None:
         counts = ", ".join(f"{n:,} {what.replace('_', '-')}" for what, n in stream.account.to_dict().items())
         lines = [f"{name}{counts}"]
         if stream.held_by:
+            windows, groups = amount(stream.open_windows, "open window"), amount(stream.open_groups, "group")
+            state = amount(stream.state_bytes, "byte")
             lines += [
                 f"{name}watermark {mark}, held by {stream.held_by}",
-                f"{name}{stream.open_windows:,} open windows of {stream.open_groups:,} groups, "
-                f"{stream.state_bytes:,} bytes of state in {stream.table_topic}",
+                f"{name}{windows} of {groups}, {state} of state in {stream.table_topic}",
             ]
         for line in lines:
             console.print(line, highlight=False, soft_wrap=True)

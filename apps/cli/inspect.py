@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...operators.rendering.names import visible_name
+from ...operators.rendering.names import amount, visible_name
 from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_json
 from .query import AsJson, TablePath
@@ -50,8 +50,8 @@ def inspect(table: TablePath, as_json: AsJson = False) -> None:
         return
     console = TerminalConsole()
     span = f", from {when(first)} to {when(last)} UTC" if first is not None else ""
-    windows = f" in {about['windows']} windows{span}" if timed else ", no windows"
-    console.print(f"{number(content.num_rows)} rows{windows}", highlight=False)
+    windows = f" in {amount(about['windows'], 'window')}{span}" if timed else ", no windows"
+    console.print(f"{amount(content.num_rows, 'row')}{windows}", highlight=False)
     console.print(
         "keys: " + (", ".join(map(visible_name, keys_of(content.schema))) or "none"), highlight=False
     )

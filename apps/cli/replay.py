@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...operators.rendering.names import amount
 from ...operators.watching.terminal import write_json, write_line
 from ..dev.replay.speed import Speed, faster
 from ..ending import at_once
@@ -84,7 +85,7 @@ def replay(
         write_json({"topic": topic, "sent": sent, "seconds": round(seconds, 3), "time": time_field})
     else:
         by = f" by {time_field}" if time_field and times else ""
-        write_line(f"{sent:,} messages to {topic}{by} in {seconds:.1f} s", sys.stderr)
+        write_line(f"{amount(sent, 'message')} to {topic}{by} in {seconds:.1f} s", sys.stderr)
 
 
 def _source(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,9 +14,13 @@ from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once, in_order
 from .query import AsJson
 
+if TYPE_CHECKING:
+    from ...operators.sketching.account import Account
+
 _Columns = list[str] | None
 TimeUnit = Literal["s", "ms", "us", "ns"]
 _SHOWN = 50
+_SAMPLED = 10
 
 
 def sketch(
@@ -54,7 +58,9 @@ def sketch(
         Path | None,
         typer.Option(metavar="FILE", help="File for the sketches, .parquet or .arrow, for `query`."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = _SHOWN,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Maximum number of rows: {_SHOWN}, or all with --json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count and sketch the rows of files; each estimate has its bounds.
@@ -83,7 +89,7 @@ def sketch(
         from ...operators.definition.stream import Stream
         from ...operators.files.local_run import stream_of, table_over
         from ...operators.formats.jsonable import jsonable
-        from ...operators.rendering.answers import number
+        from ...operators.rendering.names import amount
 
     if window and not time:
         raise typer.BadParameter("windows need --time, the column that holds the time", param_hint="--window")
@@ -91,7 +97,7 @@ def sketch(
         **{f"distinct_{name}": distinct_(name) for name in distinct or ()},
         **{f"top_{name}": top_k_(name, k=k) for name in top_k or ()},
         **{f"quantiles_{name}": quantiles_(name) for name in quantiles or ()},
-        **{f"sample_{name}": sample_(name, k=10) for name in sample or ()},
+        **{f"sample_{name}": sample_(name, k=_SAMPLED) for name in sample or ()},
     }
     at = pl.from_epoch(time, time_unit=time_unit) if time and time_unit else time or None
     with in_order(), _in_options(time):
@@ -101,21 +107,23 @@ def sketch(
         if window:
             rows = rows.tumbling(window)
         table = table_over(rows.agg(rows=count(), **aggregates), files, None, progress=True)
+        _check_counted(table.account, time)
         if to is not None:
             table.write(to)
     answers = table.answers()
+    shown = answers.head(limit or (answers.height if as_json else _SHOWN))
     if as_json:
-        for row in answers.iter_rows(named=True):
+        for row in shown.iter_rows(named=True):
             write_json(jsonable(row))
         return
-    _show(answers.head(limit).to_dicts())
-    left = answers.height - limit
+    _show(shown.to_dicts(), max(k, _SAMPLED))
+    left = answers.height - shown.height
     if left > 0:
-        write_line(f"{number(left)} more rows; --limit shows more, --to keeps them all")
+        write_line(f"{amount(left, 'more row')}; --limit shows more, --to keeps them all")
     refused = table.account.dead_lettered
-    said = f", {number(refused)} of which can't be counted" if refused else ""
+    said = f", {refused:,} of which can't be counted" if refused else ""
     kept = "" if to is None else f"; the sketches are in {to}"
-    write_line(f"{number(table.account.read)} rows read{said}{kept}")
+    write_line(f"{amount(table.account.read, 'row')} read{said}{kept}")
 
 
 @contextmanager
@@ -127,14 +135,33 @@ def _in_options(time: str) -> Iterator[None]:
         text = str(error)
         if text.startswith("time: ") and "doesn't say its unit" in text:
             text = f"the time {time!r} is a number: set its unit with --time-unit, such as ms"
+        elif "cast it" in text:
+            text += f". The command reads columns as they are; Python can do that: {_in_python(text)}"
         raise ValueError(text) from error
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _in_python(problem: str) -> str:
+    """How to change the column that a problem names, or to choose another sketch for it, in Python."""
+    column = problem.split("'")[1] if "'" in problem else "…"
+    if "ask for kll_quantiles" in problem:
+        return f'sg.Stream.from_frame(pl.scan_parquet(…)).agg({column}=sg.kll_quantiles("{column}"))'
+    cast = f'with_columns(pl.col("{column}").cast(pl.String))'
+    return f"sg.Stream.from_frame(pl.scan_parquet(…).{cast})"
+
+
+def _check_counted(account: Account, time: str) -> None:
+    """Raise `ValueError` if there were rows and none could be counted."""
+    if account.read and account.dead_lettered == account.read:
+        which = f"have no usable time in {time!r}" if time else "were refused"
+        rows = f"{account.dead_lettered:,} of {account.read:,}"
+        raise ValueError(f"no row could be counted: {rows} {which}")
+
+
+def _show(rows: list[dict[str, Any]], items: int) -> None:
     from ..tables.window_rows import WindowRows
 
     console = TerminalConsole()
     if rows:
-        console.print(WindowRows(rows))
+        console.print(WindowRows(rows, items))
     else:
         console.print("there are no rows")

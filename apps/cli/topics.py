@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...operators.rendering.names import amount
 from ...operators.watching.terminal import write_json
 from ..ending import at_once
 from ..topics.known import SECONDS, kind_of, known_topics, not_there
@@ -131,7 +132,7 @@ def _print_partitions(one: TopicShown) -> None:
     from ...operators.watching.console import TerminalConsole
 
     console = TerminalConsole()
-    line = f"{one.messages:,} messages" + (f", the newest of {one.newest}" if one.newest else "")
+    line = amount(one.messages, "message") + (f", the newest of {one.newest}" if one.newest else "")
     console.print(f"{one.name}: {line}{f' ({one.kind})' if one.kind else ''}", highlight=False)
     table = Table(
         "partition", "begin", "end", "messages", "leader", "in sync", header_style="bold", box=box.SIMPLE_HEAD

@@ -13,7 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ...operators.rendering.answers import cell, plain
+from ...operators.rendering.answers import plain
+from ...operators.rendering.names import amount, visible_key
 from ...operators.rules.alert import Alert
 
 _LINE_SECONDS = 10.0
@@ -61,7 +62,8 @@ class DemoView:
     def line(self) -> str:
         """The view in one line."""
         apps = ", ".join(
-            f"{app.name} {app.sent:,} messages, {app.fired} alerts ({app.state})" for app in self.apps
+            f"{app.name} {amount(app.sent, 'message')}, {amount(app.fired, 'alert')} ({app.state})"
+            for app in self.apps
         )
         return f"{self.address}: {apps}"
 
@@ -71,7 +73,7 @@ class DemoView:
 
 def _short(alert: Alert) -> str:
     """Describe an alert without its time, because a line has little room."""
-    key = "".join(f" {cell(part)}" for part in alert.key)
+    key = f" {visible_key(alert.plain_key)}" if alert.key else ""
     return plain(f"{alert.rule}{key} {alert.state}: {alert.why}")
 
 

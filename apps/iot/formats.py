@@ -170,6 +170,37 @@ def _concluded(
     return note
 
 
+def _csv_note(path: Path, settings: Settings) -> str:
+    """Return how to name the fields of a header without the expected ones, else as `_concluded`."""
+    cells = [cells for _, cells in islice(_csv_lines(path, settings), _HEAD)]
+    missing = [name for name in ("time", "value") if cells and settings[name] not in cells[0]]
+    if not missing:
+        return _concluded(_csv_lines)(path, settings)
+    columns = {name: [one.get(name) for one in cells] for name in cells[0]}
+    free = [name for name in columns if name not in (settings["time"], settings["sensor"])]
+    numbers = [name for name in free if all(map(_is_number, columns[name]))]
+    texts = [name for name in free if name not in numbers]
+    named = dict.fromkeys(missing, "NAME")
+    for name, some in (("time", texts), ("value", numbers)):
+        if name in missing and some:
+            named[name] = some.pop(0)
+    if not settings["sensor"] and texts:
+        named["sensor"] = texts[0]
+    how = " ".join(f"--set {name}={visible_name(column)}" for name, column in named.items())
+    absent = " and ".join(visible_name(settings[name]) for name in missing)
+    return (
+        f"there is no column {absent}, only {', '.join(map(visible_name, columns))}: choose some, as in {how}"
+    )
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _counters(cells: Iterable[Mapping[str, Any]], settings: Settings) -> list[str]:
     """Return the sensors whose values are integers that grow with nearly every reading, except for resets."""
     values: dict[str, list[float]] = {}
@@ -212,7 +243,7 @@ FORMATS = (
         lambda path, head: suffix_of(path) == ".csv",
         _csv_messages,
         {**USUAL, "time": "timestamp", "sensor": ""},
-        _concluded(_csv_lines),
+        _csv_note,
     ),
     DEVICES,
     VEHICLES,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...operators.rendering.names import amount
 from ...operators.rules.alert import Alert
 from ...operators.sketching.account import Account
 from ...sketches.core.errors import StreamgaugeError
@@ -45,7 +46,7 @@ def check_counted(results: Mapping[str, Mapping[str, Any]]) -> None:
     >>> account = {"read": 3, "counted": 0, "filtered": 0, "late": 1, "dead_lettered": 2}
     >>> check_counted({"iot": {"all_inside_bounds": None, "account": account}})
     Traceback (most recent call last):
-    streamgauge.apps.jobs.outcome.NothingCounted: nothing was counted: iot read 3 messages: 1 ...
+    streamgauge.apps.jobs.outcome.NothingCounted: nothing was counted: iot read 3 messages: 1 late...
     """
     empty = {name: result for name, result in results.items() if result["all_inside_bounds"] is None}
     if empty:
@@ -56,11 +57,11 @@ def check_counted(results: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _destinations(account: Mapping[str, int]) -> str:
-    names = {"filtered": "filtered", "late": "late", "dead_lettered": "dead letters"}
-    parts = [f"{account[part]:,} are {name}" for part, name in names.items() if account[part]]
+    names = {"filtered": "filtered", "late": "late", "dead_lettered": "dead-lettered"}
+    parts = [f"{account[part]:,} {name}" for part, name in names.items() if account[part]]
     if not account["read"]:
         return "read no message"
-    return f"read {account['read']:,} messages" + (f": {', '.join(parts)}" if parts else "")
+    return f"read {amount(account['read'], 'message')}" + (f": {', '.join(parts)}" if parts else "")
 
 
 class AlertList:

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...operators.formats.jsonable import jsonable
-from ...operators.rendering.answers import cell, plain
-from ...operators.rendering.names import visible_name
+from ...operators.rendering.answers import plain
+from ...operators.rendering.names import amount, visible_key, visible_name
 from ...operators.table.schema import END, START
 from ..app import App
 from ..tables.window_rows import WindowRows
@@ -37,7 +37,8 @@ class AppReport:
         parts = " + ".join(f"{n:,} {name.replace('_', '-')}" for name, n in account.items() if name != "read")
         yield Text(f"{account['read']:,} read = {parts}")
         for one in self.result["dead_letters"][:_REASONS]:
-            yield Text(f"{one['messages']:,} × {plain(one['reason'])}", style="yellow")
+            reason = one["details"] if one["details"].startswith(one["reason"]) else one["reason"]
+            yield Text(f"{one['messages']:,} × {plain(reason)}", style="yellow")
             yield Text(
                 f"    the first: {plain(one['first'])}", style="dim", overflow="ellipsis", no_wrap=True
             )
@@ -61,7 +62,7 @@ class AppReport:
         summary = ", ".join(f"{n:,} × {visible_name(rule)}" for rule, n in by_rule.items())
         table = _table(f"alerts: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
-            key = "" if alert["key"] is None else cell(alert["key"])
+            key = plain(visible_key(alert["key"]))
             lasts = f"unknown since {_moment(alert['unknown'])}" if alert.get("unknown") else "–"
             until = _moment(alert["cleared"]) if alert["cleared"] else lasts
             table.add_row(_moment(alert["at"]), plain(alert["rule"]), key, until, plain(alert["why"]))
@@ -75,7 +76,7 @@ class AppReport:
             return
         table = _table(f"commands: {len(commands):,}", "at (UTC)", "rule", "key", "to", "what")
         for one in commands[:_ALERTS]:
-            key = "" if one["key"] is None else cell(one["key"])
+            key = plain(visible_key(one["key"]))
             what = one.get("refused") or json.dumps(jsonable(one["content"]), ensure_ascii=False)
             to = plain(f"{one['to']} {one['name']}")
             table.add_row(_moment(one["at"]), plain(one["rule"]), key, to, plain(what))
@@ -96,7 +97,7 @@ def _late(late: dict[str, Any]) -> str:
     keys = ", ".join(f"{visible_name(key) or 'no key'} {n:,}" for key, n in late["of"].items())
     more = f" and {late['other_keys']:,} others" if late["other_keys"] else ""
     return (
-        f"\n{late['messages']:,} messages came too late for {plain(late['part'])}, by up to "
+        f"\n{amount(late['messages'], 'message')} came too late for {plain(late['part'])}, by up to "
         f"{late['seconds_behind']:,.0f} s: {plain(keys)}{more}; wait for them by --set delay="
     )
 

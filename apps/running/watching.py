@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ...operators.consumer.signals import as_interrupt
 from ...operators.rendering.answers import plain
+from ...operators.rendering.names import amount
 from ...operators.rules.outlets.to_output import AlertsToConsole
 from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_line
@@ -35,7 +36,8 @@ def watch(request: Live, as_json: bool) -> None:
         account = going.stop()
     write_line(f"{name} ended: {account}", sys.stderr)
     if account.late:
-        late = f"{account.late:,} messages came too late for their windows; wait for them by --set delay="
+        messages = amount(account.late, "message")
+        late = f"{messages} came too late for their windows; wait for them by --set delay="
         TerminalConsole(file=sys.stderr).print(Text(late, style="bold yellow"))
     for sentence in going.late_readings().sentences():
         TerminalConsole(file=sys.stderr).print(Text(plain(sentence), style="bold yellow"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...operators.rendering.names import visible_name
+from ...operators.rendering.names import amount, visible_name
 from ...operators.watching.terminal import write_json
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def _standing(answer: Answer) -> str:
     state = "some still open" if answer.open else "final" if answer.final else "may still change"
     if answer.since is None or answer.until is None:
         return f"no windows, {state}"
-    count = "1 window" if answer.windows == 1 else f"{answer.windows:,} windows"
-    return f"{count}, {span(answer.since, answer.until)} UTC, {state}"
+    return f"{amount(answer.windows, 'window')}, {span(answer.since, answer.until)} UTC, {state}"
 
 
 def _long(answer: Answer, width: int) -> Table:

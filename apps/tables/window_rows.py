@@ -22,9 +22,13 @@ _CROWDED = 1.25
 
 @dataclass(frozen=True)
 class WindowRows:
-    """Windows and groups with their answers from `operators.table.query`; at least one."""
+    """Windows and groups with their answers from `operators.table.query`; at least one.
+
+    Of an answer that is a list, the first `items` are shown.
+    """
 
     rows: Sequence[Mapping[str, Any]]
+    items: int = 3
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = self._table()
@@ -49,7 +53,7 @@ class WindowRows:
         shown.columns[0].no_wrap = True
         for row in self.rows:
             window = [span(row[START], row[END])] if self._timed else []
-            shown.add_row(*window, *(Text(_value(row[name])) for name in self._names))
+            shown.add_row(*window, *(Text(self._value(row[name])) for name in self._names))
         return shown
 
     def _blocks(self) -> RenderResult:
@@ -59,11 +63,10 @@ class WindowRows:
                 yield Text(span(row[START], row[END]))
             block = Table.grid(padding=(0, 2), pad_edge=True)
             for name in self._names:
-                lines = _value(row[name]).splitlines()
+                lines = self._value(row[name]).splitlines()
                 block.add_row(Text(visible_name(name), style="bold", no_wrap=True), Text(", ".join(lines)))
             yield block
             yield Text("")
 
-
-def _value(value: Any) -> str:
-    return cell(value) if isinstance(value, bytes | str | None) else answer(value)
+    def _value(self, value: Any) -> str:
+        return cell(value) if isinstance(value, bytes | str | None) else answer(value, self.items)

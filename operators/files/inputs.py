@@ -6,11 +6,13 @@ import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.lazy import pl
+from .bad_lines import bad_csv_line, bad_json_line, without_advice
 
 ROWS = 1 << 18
 """The most rows in a piece of a frame."""
@@ -33,28 +35,32 @@ class RowInput:
 
     `name` is its name in messages, `rows` returns its number of rows (None: unknown until it is read), `lazy`
     returns it with the columns of `overrides` parsed as these types, if its format has no types of its own.
-    `lines` is the file's path if each of its lines is a message that a decoder can read.
+    `lines` is the file's path if each of its lines is a message that a decoder can read. With `whole_lines`,
+    all its columns are read, because Polars only then notices lines with too many values. `bad_line` takes
+    the types and the reason why reading failed, and describes the first line at fault; empty if unknown.
     """
 
     name: str
     rows: Callable[[], int | None]
     lazy: Callable[[Mapping[str, Any]], pl.LazyFrame]
     lines: Path | None = None
+    whole_lines: bool = False
+    bad_line: Callable[[Mapping[str, Any], str], str] = lambda types, reason: ""
 
     def columns(self, overrides: Mapping[str, Any]) -> pl.Schema:
         """Its columns. Raises `InputError`."""
-        with _naming(self.name):
+        with self.naming(overrides):
             return self.lazy(overrides).collect_schema()
 
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Name the file or frame in errors."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = " ".join(str(error).split())[:_LONGEST_REASON]
-        raise InputError(f"{name} can't be read: {reason}") from error
+    @contextmanager
+    def naming(self, types: Mapping[str, Any]) -> Iterator[None]:
+        """Name the file or frame, and its bad line, in errors."""
+        try:
+            yield
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = self.bad_line(types, str(error)) or without_advice(str(error))
+            shown = " ".join(reason.split())[:_LONGEST_REASON]
+            raise InputError(f"{self.name} can't be read: {shown}") from error
 
 
 def inputs_of(data: Any) -> list[RowInput]:
@@ -132,28 +138,26 @@ def _file(name: str) -> RowInput:
             return pl.scan_parquet(name, hive_partitioning=hive, glob=False)
 
         def rows() -> int:
-            with _naming(name):
+            with source.naming({}):
                 return int(parquet().select(pl.len()).collect().item())
 
-        return RowInput(name, rows, parquet)
+        source = RowInput(name, rows, parquet)
+        return source
     if ending in _IPC:
         return RowInput(name, _unknown, lambda _: pl.scan_ipc(name, glob=False))
+    lines = None if "://" in name else Path(name)
     if ending in _CSV:
         separator = "\t" if ending == ".tsv" else ","
-        return RowInput(
-            name,
-            _unknown,
-            lambda overrides: pl.scan_csv(
-                name,
-                separator=separator,
-                schema_overrides=dict(overrides),
-                try_parse_dates=True,
-                infer_schema_length=_INFERRED_ROWS,
-                glob=False,
-            ),
-        )
+
+        def bad_csv(types: Mapping[str, Any], reason: str) -> str:
+            return bad_csv_line(lines, separator, types, reason) if lines else ""
+
+        return RowInput(name, _unknown, partial(_csv, name, separator), None, True, bad_csv)
     if ending in _LINES:
-        lines = None if "://" in name else Path(name)
+
+        def bad_json(types: Mapping[str, Any], reason: str) -> str:
+            return bad_json_line(lines, types) if lines else ""
+
         return RowInput(
             name,
             _unknown,
@@ -161,6 +165,7 @@ def _file(name: str) -> RowInput:
                 name, schema_overrides=dict(overrides), infer_schema_length=_INFERRED_ROWS
             ),
             lines,
+            bad_line=bad_json,
         )
     raise InputError(
         f"the extension of {name} is unknown; it must be {', '.join(ENDINGS)}; text files may add "
@@ -168,16 +173,33 @@ def _file(name: str) -> RowInput:
     )
 
 
+def _csv(name: str, separator: str, overrides: Mapping[str, Any]) -> pl.LazyFrame:
+    """The rows of a CSV file; columns without a type in `overrides` are text, unless none has a type."""
+    scan = partial(
+        pl.scan_csv,
+        name,
+        separator=separator,
+        try_parse_dates=True,
+        infer_schema_length=_INFERRED_ROWS,
+        glob=False,
+    )
+    if not overrides:
+        return scan()
+    types = dict.fromkeys(scan().collect_schema(), pl.String) | dict(overrides)
+    return scan(schema_overrides=types)
+
+
 def pieces(source: RowInput, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
     """The rows of an input in order, with the columns of a stream's source and their types.
 
     Raises `InputError` for columns that are missing or can't be converted without loss.
     """
-    with _naming(source.name):
+    with source.naming(schema):
         frame = source.lazy(schema)
         there = frame.collect_schema()
         frame = frame.select(_column(source.name, name, there, kind) for name, kind in schema.items())
-        for batch in frame.collect_batches(chunk_size=ROWS, maintain_order=True):
+        reading = pl.QueryOptFlags(projection_pushdown=not source.whole_lines)
+        for batch in frame.collect_batches(chunk_size=ROWS, maintain_order=True, optimizations=reading):
             yield from batch.iter_slices(ROWS)
 
 
@@ -189,7 +211,10 @@ def _column(name: str, column: str, there: Mapping[str, Any], kind: Any) -> pl.E
     if actual == kind:
         return pl.col(column)
     if not _is_lossless(actual, kind):
-        raise InputError(f"{name}: column {column!r} is {actual}, and the stream's is {kind}; cast it first")
+        raise InputError(
+            f"{name}: column {column!r} is {actual}, and the stream expects {kind}, as in its first file "
+            "or its schema; convert the column first"
+        )
     return pl.col(column).cast(kind)
 
 

@@ -15,6 +15,7 @@ from ..consumer.summary import Summary
 from ..definition.event_time import event_time
 from ..definition.sources import FrameSource
 from ..definition.stream import Stream
+from ..rendering.names import amount
 from ..table.sketch_table import SketchTable
 from ..watching.progress_line import in_foreground
 from .inputs import inputs_of, reusable
@@ -95,9 +96,7 @@ def _sketched(stream: Stream, data: Any, threads: int | None, progress: bool) ->
 def _remarks(made: Sketched) -> tuple[str, ...]:
     if not made.account.dead_lettered:
         return ()
-    count = made.account.dead_lettered
-    rows = "1 row" if count == 1 else f"{count:,} rows"
-    return (f"{rows} can't be counted; the first is {made.example}",)
+    return (f"{amount(made.account.dead_lettered, 'row')} can't be counted; the first is {made.example}",)
 
 
 @contextmanager

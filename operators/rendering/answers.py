@@ -12,21 +12,36 @@ from .names import escaped, visible_name
 _SHOWN = (0.5, 0.9, 0.99)
 
 
-def number(value: float) -> str:
-    """A number with its significant digits only.
+UNKNOWN = "–"
 
-    >>> number(1234567.8), number(3.0), number(0.123456)
-    ('1,234,568', '3', '0.1235')
+
+def number(value: float | None) -> str:
+    """A number with its significant digits only; a dash for None, which also stands for infinities and NaN.
+
+    >>> number(1234567.8), number(3.0), number(0.123456), number(None)
+    ('1,234,568', '3', '0.1235', '–')
     """
+    if value is None:
+        return UNKNOWN
     whole = math.isinf(value) or abs(value) >= 1000 or value == value // 1
     return f"{value:,.0f}" if whole else f"{value:,.4g}"
 
 
-def bounded(estimate: float, lower: float, upper: float, write: Callable[[float], str] = number) -> str:
-    """An estimate, with its bounds if they differ from it.
+def _count(count: float | None) -> str:
+    """A count without decimals."""
+    return UNKNOWN if count is None else f"{count:,.0f}"
 
-    >>> bounded(120.0, 117.2, 123.4), bounded(7, 7, 7)
-    ('120 (117.2 to 123.4)', '7')
+
+def bounded(
+    estimate: float | None,
+    lower: float | None,
+    upper: float | None,
+    write: Callable[[float | None], str] = number,
+) -> str:
+    """An estimate, with its bounds if there are any and they differ from it.
+
+    >>> bounded(120.0, 117.2, 123.4), bounded(7, 7, 7), bounded(7, None, None)
+    ('120 (117.2 to 123.4)', '7', '7')
     """
     if write(lower) == write(upper):
         return write(estimate)
@@ -54,7 +69,7 @@ def answer(value: Any, items: int = 3) -> str:
     'cats 5'
     """
     if value is None:
-        return "–"
+        return UNKNOWN
     if isinstance(value, bool | str):
         return plain(str(value))
     if isinstance(value, int | float):
@@ -68,7 +83,7 @@ def answer(value: Any, items: int = 3) -> str:
     if not isinstance(value, dict):
         return str(value)  # a date, a time of day, a duration, a decimal
     if "estimate" in value:
-        return bounded(value["estimate"], value["lower"], value["upper"], lambda count: f"{count:,.0f}")
+        return bounded(value["estimate"], value["lower"], value["upper"], _count)
     if "quantiles" in value:
         shown = [q for q in value["quantiles"] if q["q"] in _SHOWN] or value["quantiles"][:items]
         return "\n".join(

@@ -37,6 +37,24 @@ def visible_name(name: Any) -> str:
     return f"'{_BLANK.sub(_python, escaped(text))}'"
 
 
+def amount(count: int, noun: str) -> str:
+    """A number of things, whose plural ends in s.
+
+    >>> amount(1, "row"), amount(1234, "open window")
+    ('1 row', '1,234 open windows')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def visible_key(key: Any) -> str:
+    """An alert's key in one line: a value, a list of several, or None if there is none.
+
+    >>> visible_key(["ABC", None, 1000]), visible_key("hall"), visible_key(None)
+    ('ABC, None, 1000', 'hall', '')
+    """
+    return ", ".join(map(visible_name, [] if key is None else key if isinstance(key, list) else [key]))
+
+
 def _python(match: re.Match[str]) -> str:
     letter = match[0]
     named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

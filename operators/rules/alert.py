@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ..formats.jsonable import jsonable
-from ..rendering.names import visible_name
+from ..rendering.names import visible_key
 
 State = Literal["fired", "cleared", "unknown", "withdrawn"]
 
@@ -117,7 +117,7 @@ class Alert:
         return cls(*words, parts, at_us, since_us, *figures, *texts, *more)
 
     def __str__(self) -> str:
-        key = "" if not self.key else " " + ", ".join(map(visible_name, jsonable(list(self.key))))
+        key = f" {visible_key(self.plain_key)}" if self.key else ""
         app = f"{self.app}: " if self.app else ""
         return f"{moment(self.at_us)} {app}{self.rule}{key} {self.state}: {self.why}"
 

@@ -81,6 +81,8 @@ def kind_named(kind: str) -> QuestionKind:
 def _distinct(
     table: pa.Table, column: str, aggregate: Aggregate, question: Question, deadline: Deadline
 ) -> Any:
+    if not table.num_rows:
+        return _groups(table)  # no answer, so the fields of one are unknown
     series = pl.Series(column, answers(aggregate, table.column(column)))
     return _groups(table).with_columns(series).unnest(column)
 
@@ -154,6 +156,8 @@ def _sample(
 ) -> Any:
     if not table.num_rows:
         return _groups(table)  # without an answer, its fields are unknown
+    if not table.num_rows:
+        return _groups(table)  # no answer, so the fields of one are unknown
     series = pl.Series(column, answers(aggregate, table.column(column)))
     return _groups(table).with_columns(series).unnest(column)
 

@@ -143,7 +143,10 @@ export class TimeChart {
         width: joined ? 1.6 : 0,
         dash: one.dash,
         paths: joined ? undefined : () => null,
-        points: apart || one.dash ? { show: false } : { size: joined ? 5 : 7, fill: one.colour, ...(joined ? {} : { show: true }) },
+        points: apart ? { show: false } : {
+          size: joined ? 5 : 7, fill: one.colour, ...(joined && !one.dash ? {} : { show: !joined }),
+          filter: (u, at, show) => (show ? null : lone(u.data[at])),
+        },
       };
     });
     return {
@@ -474,9 +477,19 @@ function spread(times, step) {
   return [...new Set([...whole, ...times])].sort((a, b) => a - b);
 }
 
-/** The points that hang together. */
-function runs(points, step) {
-  const longest = step ? step * 1.5 : usual(points);
+/** The places of values that no line joins to another one; what is undefined is joined, a null is a gap. */
+function lone(column) {
+  const joined = (at, way) => {
+    let next = at + way;
+    while (column[next] === undefined && next in column) next += way;
+    return column[next] != null;
+  };
+  return [...column.keys()].filter((at) => column[at] != null && !joined(at, -1) && !joined(at, 1));
+}
+
+/** The points that hang together; without a step, as far apart as the `typical` ones usually are. */
+function runs(points, step, typical = points) {
+  const longest = step ? step * 1.5 : usual(typical);
   const groups = [];
   for (const point of points) {
     const run = groups.at(-1);
@@ -498,9 +511,10 @@ function gaps(points) {
   return parts.slice(1).map((run, number) => [parts[number].at(-1).time, run[0].time]);
 }
 
-/** Spans in which no series has anything. */
+/** Spans in which no series has anything. The readings of all lie closer than any one's, so the fullest tells what is usual. */
 function missing(series, step) {
   const points = series.flatMap((one) => one.points).sort((one, other) => one.time - other.time);
-  const parts = runs(points, step);
+  const fullest = series.reduce((most, one) => (one.points.length > most.length ? one.points : most), []);
+  const parts = runs(points, step, fullest);
   return parts.slice(1).map((run, number) => [parts[number].at(-1).time + (step ?? 0), run[0].time]);
 }

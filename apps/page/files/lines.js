@@ -7,6 +7,8 @@ import { additive, aggregate, chosen, course, covered, every, fills, last, lengt
 
 /** Pixels that a candle needs, with the space beside it. */
 const CANDLE = 9;
+/** Windows of which one may be filled in part. */
+const MANY = 10;
 const NOTHING = "No rows in this span";
 const LONGER = "Choose a longer span, or wait for the first window.";
 
@@ -248,11 +250,15 @@ export function number(panel, context) {
   };
 }
 
-/** How many a second that are, of what is counted. */
+/**
+ * How many a second that are, of what is counted. The first rows of all came anywhere in their window, so with few
+ * windows it isn't known how long they took.
+ */
 function rate(panel, part, one, answer) {
   const adds = aggregate(part.table, column(panel.value))?.aggregate === "count" || panel.unit === "bytes";
   const length = covered(part, answer);
-  return !panel.to && adds && length > 0 && el("span", { class: "rate" }, `${measured(one.value / length, counted(unit(panel)) ? "" : unit(panel), rough)}/s`);
+  const since = moment(answer.from) > moment(part.table.from) || length >= MANY * (part.length ?? 0);
+  return !panel.to && adds && since && length > 0 && el("span", { class: "rate" }, `${measured(one.value / length, counted(unit(panel)) ? "" : unit(panel), rough)}/s`);
 }
 
 function rough(value) {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from ...rendering.names import visible_name
+from ...rendering.names import visible_key, visible_name
 from ..alert import Alert
 
 LABELS = ("app", "rule", "kind", "key", "state")
@@ -25,13 +25,11 @@ def labels_of(alert: Alert) -> dict[str, str]:
     >>> labels_of(alert)
     {'rule': 'hot', 'kind': 'threshold', 'key': 'hall, 7', 'state': 'fired'}
     """
-    key = alert.plain_key
-    parts = key if isinstance(key, list) else [] if key is None else [key]
     labels = {
         "app": visible_name(alert.app) if alert.app else "",
         "rule": visible_name(alert.rule),
         "kind": visible_name(alert.kind),
-        "key": ", ".join(map(visible_name, parts)),
+        "key": visible_key(alert.plain_key),
         "state": alert.state,
     }
     return {name: value for name, value in labels.items() if value}

@@ -1,8 +1,10 @@
-"""`streamgauge sketch`: files asked in a shell."""
+"""`streamgauge sketch`: files requested in a shell."""
 
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -35,11 +37,33 @@ def test_counts_and_estimates_are_shown_with_their_bounds(ran: Ran, files: Path)
         assert shown in text
 
 
+def test_as_many_items_are_shown_as_were_requested(ran: Ran, files: Path) -> None:
+    def items(*requested: str) -> list[str]:
+        text = ran("sketch", files, *requested).split("─ \n")[1].split("300 rows read")[0]
+        return [line for line in text.splitlines() if line.strip()]
+
+    assert len(items("--top-k", "user", "-k", "5")) == 5
+    assert len(items("--top-k", "user", "-k", "20")) == 20
+    assert len(items("--top-k", "user")) == len(items("--sample", "ms")) == 10
+
+
+def test_one_of_a_thing_is_in_the_singular(ran: Ran, tmp_path: Path) -> None:
+    pl.DataFrame({"user": [1]}).write_csv(tmp_path / "one.csv")
+    assert "1 row read" in ran("sketch", tmp_path / "one.csv", "--to", tmp_path / "one.parquet")
+    assert "1 row, no windows" in ran("inspect", tmp_path / "one.parquet")
+
+
 def test_groups_and_windows_as_json(ran: Ran, files: Path) -> None:
     lines = ran("sketch", files, "--time", "at", "--window", "1h", "--by", "lang", "--json").splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     assert [(row["lang"], row["rows"]) for row in rows] == [("de", 100), ("en", 200)]
     assert {row["window_start"][:19] for row in rows} == {"2026-06-01T12:00:00"}
+
+
+def test_json_has_all_rows_or_as_many_as_the_limit(ran: Ran, files: Path) -> None:
+    by_user = ("sketch", files, "--by", "user", "--by", "lang", "--json")
+    assert len(ran(*by_user).splitlines()) == 100
+    assert len(ran(*by_user, "--limit", "2").splitlines()) == 2
 
 
 def test_sketches_are_kept_for_query(ran: Ran, files: Path, tmp_path: Path) -> None:
@@ -79,3 +103,24 @@ def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Pat
         text = ran(*arguments, code=1)
         assert message in text and "Traceback" not in text
     assert "windows need --time" in ran("sketch", files, "--window", "1m", code=2)
+
+
+def test_it_fails_if_no_row_could_be_counted(ran: Ran, files: Path, tmp_path: Path) -> None:
+    timed = ("sketch", files, "--time", "lang", "--window", "1h", "--to", tmp_path / "none.parquet")
+    assert "no row could be counted: 300 of 300 have no usable time in 'lang'" in ran(*timed, code=1)
+    assert not (tmp_path / "none.parquet").exists()
+    (tmp_path / "empty.csv").write_text("lang,at\n")
+    assert "there are no rows" in ran("sketch", tmp_path / "empty.csv")
+
+
+def test_a_column_that_must_be_cast_is_for_python(ran: Ran, tmp_path: Path) -> None:
+    days = pl.DataFrame({"dec": [Decimal("1.50")], "day": [date(2026, 6, 1)]})
+    days.write_parquet(tmp_path / "days.parquet")
+    said = {
+        ("--distinct", "dec"): 'with_columns(pl.col("dec").cast(pl.String))',
+        ("--top-k", "dec"): 'with_columns(pl.col("dec").cast(pl.String))',
+        ("--quantiles", "day"): '.agg(day=sg.kll_quantiles("day"))',
+    }
+    for option, message in said.items():
+        text = ran("sketch", tmp_path / "days.parquet", *option, code=1)
+        assert "The command" in text and message in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -36,3 +37,11 @@ def test_without_a_terminal_a_line_is_printed_now_and_then() -> None:
         show(VIEW)
         show(VIEW)
     assert out.getvalue() == "http://127.0.0.1:8055: iot 1,234 messages, 20 alerts (reading)\n"
+
+
+def test_a_key_of_several_parts_is_read_as_text() -> None:
+    trend = replace(HOT, rule="trend", key=("words", "horrible"))
+    out = io.StringIO()
+    look = AppLook("trending", "local", "reading", 1, [trend])
+    Console(file=out, width=120).print(DemoView("http://127.0.0.1:8055", 1.0, [look]))
+    assert "trend words, horrible fired" in out.getvalue()

@@ -116,6 +116,25 @@ def test_the_unit_of_times_is_concluded_and_said(form: str, time: str, said: str
     assert named.form.note(path, named.settings) == ""
 
 
+HEADERS = {
+    "timestamp,device,temp,unitname": ("value", "--set value=temp --set sensor=device"),
+    "when,value,room": ("timestamp", "--set time=when --set sensor=room"),
+    "timestamp,room": ("value", "--set value=NAME --set sensor=room"),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_without_the_fields_is_described_with_how_to_name_them(header: str, tmp_path: Path) -> None:
+    missing, how = HEADERS[header]
+    cells = {"timestamp": "2026-06-01T00:00:00Z", "when": "noon", "temp": "20.5", "value": "1"}
+    row = ",".join(cells.get(name, "a") for name in header.split(","))
+    path = tmp_path / "readings.csv"
+    path.write_text(f"{header}\n{row}\n")
+    job = Job.of(app_of("iot"), None, {}, recording=path)
+    said = f"there is no column {missing}, only {header.replace(',', ', ')}: choose some, as in {how}"
+    assert job.form.note(path, job.settings) == said
+
+
 def test_times_in_words_and_wrong_files_need_no_note(tmp_path: Path) -> None:
     path = tmp_path / "readings.json"
     for text in ('{"time":"2023-11-14T22:13:20Z","value":1}', '{"time":"soon"}', "{broken", "[]"):

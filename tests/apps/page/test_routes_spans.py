@@ -97,6 +97,14 @@ def test_a_number_covers_its_span_with_whole_windows_and_says_which(tab: Tab) ->
     assert f"{since:,}" in hours and "2025-12-31 02:00 – 2026-01-01 02:07" in hours
 
 
+def test_a_rate_is_shown_if_it_is_known_how_long_the_rows_took(tab: Tab) -> None:
+    tab.open("/app/shop?span=1d")
+    # The first of the two days may have begun at any time; before the hours of the span there are others.
+    assert "/s" not in tab.panel("Of days") and "0.0588/s" in tab.panel("Of hours")
+    tab.open("/app/shop?span=")
+    assert "/s" not in tab.panel("Of days") and "0.0588/s" in tab.panel("Of hours"), "26 hours"
+
+
 def test_what_still_fills_is_dashed_or_left_out_and_two_points_are_no_trend(tab: Tab) -> None:
     tab.open("/app/shop?span=1d")
     assert tab.run("return document.querySelectorAll('.number-panel canvas').length") == 1  # days are two

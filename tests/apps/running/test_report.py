@@ -48,3 +48,16 @@ def test_columns_that_say_nothing_are_left_out() -> None:
     none = shown({**result, "account": refused, "all_inside_bounds": None})
     assert "No message was counted, so there is nothing to compare." in none and "Every estimate" not in none
     assert "The recording holds no message." in shown(nothing) and "estimate" not in shown(nothing)
+
+
+def test_keys_of_several_parts_are_read_as_text() -> None:
+    alert = {
+        "rule": "big",
+        "key": ["ABC", None, 1000],
+        "at": "2026-01-01T00:00:00+00:00",
+        "cleared": None,
+        "why": "…",
+    }
+    account = {"read": 1, "counted": 1, "filtered": 0, "late": 0, "dead_lettered": 0}
+    result = {"engine": "local", "account": account, "dead_letters": [], "alerts": [alert], "answers": {}}
+    assert " ABC, None, 1000 " in shown({**result, "all_inside_bounds": True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import re
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -262,6 +263,66 @@ def test_files_that_are_not_there_or_damaged_are_named(tmp_path: Path) -> None:
     for data in (3, [], b"rows", {"user": [1]}):
         with pytest.raises(TypeError, match="over takes a frame"):
             stream.over(data)
+
+
+BAD_TEXTS = {
+    "ragged.csv": (
+        "a,b\n1,2\n4,5,6\n",
+        "line 3 has 3 values, and the header names 2 columns; put .* in quotes",
+    ),
+    "ragged.tsv": ("a\tb\n1\t2\n\n4\t5\t6\n", "line 4 has 3 values"),
+    "late.csv": (
+        "a,b\n" + "1,2\n" * 20_000 + "x,2\n",
+        "line 20,002: 'x' is not a whole number, the type of column 'a'",
+    ),
+    "day.csv": (
+        "a,b\n" + "2026-06-01,2\n" * 20_000 + "x,2\n",
+        "line 20,002: 'x' is not a time, .* column 'a'",
+    ),
+    "late.jsonl": ('{"a": 1}\n' * 20_000 + '{"a": "x"}\n', "line 20,001: 'x' is not a whole number"),
+    "part.jsonl": ('{"a": 1}\n' * 20_000 + '{"a": 1.5}\n', "line 20,001: '1.5' is not a whole number"),
+    "bad.jsonl": ('{"a": 1}\n\n{"a" 2}\n', "line 3 is not JSON: Expecting ':'"),
+    "array.jsonl": ('{"a": 1}\n[1]\n', "line 2 is not a JSON object"),
+    "quote.csv": ('a,b\n1,2\n3,"x\n4,5\n', "line 3: a quote is opened and never closed"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TEXTS)
+def test_the_bad_line_of_a_file_is_named_without_the_advice_of_polars(name: str, tmp_path: Path) -> None:
+    text, message = BAD_TEXTS[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=f"{name} can't be read: {message}") as raised:
+        sg.Stream.from_files(tmp_path / name).agg(n=sg.distinct("a")).run(progress=False)
+    assert not re.search("infer_schema|ignore_errors|truncate_ragged|overrides", str(raised.value))
+
+
+@pytest.mark.parametrize("columns", [["a"], ["b"], ["c"], ["a", "b", "c"], []])
+def test_a_line_with_too_many_values_is_refused_whichever_columns_are_used(
+    columns: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,c\n1,2,3\n4,5,6,7\n")
+    counted = {f"d_{one}": sg.distinct(one) for one in columns}
+    with pytest.raises(InputError, match="line 3 has 4 values"):
+        sg.Stream.from_files(tmp_path / "rows.csv").agg(n=sg.count(), **counted).run(progress=False)
+
+
+def test_the_types_of_columns_that_are_not_used_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n" * 20_000 + "1,x\n")
+    run = sg.Stream.from_files(tmp_path / "rows.csv").agg(n=sg.sum("a")).run(progress=False)
+    assert run.table.answers()["n"].to_list() == [20_001]
+
+
+def test_a_column_of_numbers_in_one_file_and_of_text_in_another_is_named(tmp_path: Path) -> None:
+    for number, text in enumerate(("1", "x")):
+        (tmp_path / f"{number}.csv").write_text(f"a\n{text}\n")
+        pl.DataFrame({"a": [1 if text == "1" else text]}).write_parquet(tmp_path / f"{number}.parquet")
+    said = {
+        ".csv": r"1\.csv can't be read: line 2: 'x' is not a whole number",
+        ".parquet": r"1\.parquet: column 'a' is String, and the stream expects Int64",
+    }
+    for ending, message in said.items():
+        with pytest.raises(InputError, match=message):
+            sg.Stream.from_files(f"{tmp_path}/*{ending}").agg(n=sg.distinct("a")).run(progress=False)
 
 
 def test_streams_that_need_a_topic_say_so() -> None:
