@@ -41,7 +41,10 @@ def sketch(
     window: Annotated[str, typer.Option(metavar="LENGTH", help="Window length, such as 1m or 1h.")] = "",
     by: Annotated[_Columns, typer.Option(metavar="COLUMN", help="Group by this column. Repeatable.")] = None,
     distinct: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="Count distinct values of this column. Repeatable.")
+        _Columns,
+        typer.Option(
+            metavar="COLUMN", help="Count distinct values of this column, except empty strings. Repeatable."
+        ),
     ] = None,
     top_k: Annotated[
         _Columns,

@@ -105,6 +105,13 @@ def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Pat
     assert "windows need --time" in ran("sketch", files, "--window", "1m", code=2)
 
 
+def test_empty_strings_are_not_counted_as_the_help_says(ran: Ran, tmp_path: Path) -> None:
+    assert "except empty strings" in " ".join(ran("sketch", "--help").replace("│", " ").split())
+    pl.DataFrame({"user": ["ann", "", None]}).write_parquet(tmp_path / "rows.parquet")
+    (row,) = ran("sketch", tmp_path / "rows.parquet", "--distinct", "user", "--json").splitlines()
+    assert json.loads(row)["distinct_user"]["estimate"] == 1
+
+
 def test_it_fails_if_no_row_could_be_counted(ran: Ran, files: Path, tmp_path: Path) -> None:
     timed = ("sketch", files, "--time", "lang", "--window", "1h", "--to", tmp_path / "none.parquet")
     assert "no row could be counted: 300 of 300 have no usable time in 'lang'" in ran(*timed, code=1)
