@@ -118,7 +118,7 @@ def test_a_log_of_something_else_is_refused() -> None:
     )
     (message,) = messages(ROWS[:1])
     headers = [(k, v if k != "fingerprint" else other.fingerprint().encode()) for k, v in message.headers]
-    with pytest.raises(DeltaError, match="of the definition"):
+    with pytest.raises(DeltaError, match="comes from the definition"):
         fed.table.merge_message(0, 0, message.value, headers)
     snapshot = Snapshot(STREAM.fingerprint(), "", 0, "{}", STREAM.definition())
     for part in snapshot.outgoing("table", 0):
