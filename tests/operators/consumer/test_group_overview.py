@@ -105,7 +105,7 @@ def test_the_command_line_shows_the_same(kafka: Any, posts: Any, monkeypatch: An
     shown = json.loads(said("show", topic.topic, "--json"))
     assert shown["partitions"][0] | {"end": 500, "lag": 0, "offset": 500} == shown["partitions"][0]
     text = said("show", topic.topic)
-    assert f"{topic.topic}: empty, 0 members" in text and "500 read" in text and "open windows" in text
+    assert f"{topic.topic}: empty, 0 members" in text and "500 read" in text and "open window" in text
     topic.send(100)
     skipped = json.loads(
         said("skip", topic.topic, "--partition", f"{topic.topic}:0", "--to", "550", "--json")
