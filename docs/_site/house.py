@@ -6,15 +6,15 @@ one on its left from which it imports; lines that follow from others are left ou
 
 from __future__ import annotations
 
-import ast
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
+from streamgauge.tests.test_house import FLOORS, imports_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "house.svg"
-FLOORS = ("apps", "agents", "queries", "spark_udafs", "operators", "sampling", "sketches")
 WIDTH, LEFT, BOX, HIGH, GAP, STEP = 1500, 172, 108, 28, 6, 120
 STYLE = """text{font:11px sans-serif;fill:#222}.f{font-size:15px;font-weight:bold}.n{fill:#555;font-size:10px}
 .b{fill:#f6f7f9;stroke:#d5d9df}.r{fill:#eef4fb;stroke:#3b6ea5}path{fill:none;stroke:#3b6ea5;stroke-opacity:.4}"""
@@ -31,26 +31,14 @@ def room_of(parts: tuple[str, ...]) -> str:
     return parts[1].removesuffix(".py") if len(parts) > 1 else ""
 
 
-def imported(path: Path) -> list[tuple[str, ...]]:
-    """The modules, or objects in them, that a module imports from the package."""
-    package = path.relative_to(ROOT).parts[:-1]
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    return [
-        (*package[: len(package) - node.level + 1], *(node.module or "").split("."), alias.name)
-        for node in nodes
-        if node.level
-        for alias in node.names
-    ]
-
-
 def read(floor: str) -> tuple[Rooms, Counter[str], Counter[str]]:
     """What each room imports of its own floor, its lines, and how often the floor imports from each floor."""
     rooms, lines, below = defaultdict[str, set[str]](set), Counter[str](), Counter[str]()
     for path in modules(floor):
         own = room_of(path.relative_to(ROOT).parts)
         lines[own] += len(path.read_text().splitlines())
-        for parts in imported(path):
-            parts = tuple(part for part in parts if part)
+        for name in imports_of(path):
+            parts = tuple(name.split("."))
             if parts[0] == floor and (other := room_of(parts)) != own:
                 rooms[own].add(other)
             elif parts[0] in FLOORS and parts[0] != floor:
@@ -83,7 +71,7 @@ def direct(rooms: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 def drawn() -> str:
     """The picture, as SVG."""
     parts, top = [], 12
-    for floor in FLOORS:
+    for floor in reversed(FLOORS):
         rooms, lines, below = read(floor)
         columns = defaultdict[int, list[str]](list)
         for room, depth in sorted(depths(rooms).items()):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...sketches.core.protocol import SketchError
+from ...sketches.core.values.event_moments import TIME
 from ..definition.aggregate import METADATA, arrow_type
 from ..windows.kinds import table_windows
 from ..windows.table import TableWindows
@@ -117,9 +118,6 @@ def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
     return table_windows(json.loads(definitions.pop())) if len(definitions) == 1 else None
 
 
-_INSTANT = pa.timestamp("us", "UTC")
-
-
 def _row_definition(metadata: dict[bytes, bytes] | None) -> str | None:
     """The definition that all rows of a file from Spark must have; None if it isn't recorded."""
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
@@ -165,7 +163,7 @@ def footer_contents(
     """
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     notes = {field["name"]: field["metadata"] for field in fields}
-    instants = {field["name"]: _INSTANT for field in fields if field["type"] == "timestamp"}
+    instants = {field["name"]: TIME for field in fields if field["type"] == "timestamp"}
     return (
         {name: note[_DEFINITION] for name, note in notes.items() if _DEFINITION in note},
         instants | {name: arrow_type(note[KEY_TYPE]) for name, note in notes.items() if KEY_TYPE in note},
