@@ -104,7 +104,7 @@ class RankedPanel:
 
     `to` and `against` as for `LinesPanel`, such as movers: the last price as a change from the first. With
     `both_ways`, the order ignores the sign. `samples` names a sample of the same part whose values are shown
-    with each item: the group's values, or those of the item's key in a stratified sample. With `where`, only
+    with each item: the values of its group, or, in a stratified sample, of the item's key. With `where`, only
     groups whose keys have one of these values are ranked.
     """
 

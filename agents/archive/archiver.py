@@ -86,8 +86,8 @@ class _Growing:
 class Archiver:
     """Archives topics to a store.
 
-    With a `group_id`, archivers of one group share the topics' partitions. `config` are librdkafka's
-    settings, ``bootstrap.servers`` at least. `decoders`, by topic, decode values into columns beside the raw
+    With a `group_id`, archivers of one group share the topics' partitions. `config` holds librdkafka's
+    settings, at least ``bootstrap.servers``. `decoders`, by topic, decode values into columns beside the raw
     ones. `published` is called with each new file's `Segment`.
     """
 

@@ -192,7 +192,7 @@ def migrate(
     open belong to the new definition. MODULE:STREAM names a stream in a module of this folder or of the
     environment. If its source or its steps changed, rows that were filtered out before may count now; reading
     then begins with the first message, or at --start, which must not be later than any row of an open window.
-    Brokers and settings are those of the stream.
+    The stream's own brokers and settings are used.
 
         streamgauge groups migrate by-minute streams:posts --dry-run
 

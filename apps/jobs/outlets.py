@@ -33,7 +33,7 @@ def outlets(
     files: Iterable[Path | None] = (),
     texts: Iterable[str] = (),
 ) -> list[Outlet]:
-    """Collect a run's outlets: the topic, file and webhook, those of TOML files, and those of options.
+    """Collect a run's outlets: its topic, file and webhook, and all outlets from TOML files and options.
 
     A file that is named twice is read once. Each text of an option is a TOML table on one line. Raises
     `ValueError` for anything that isn't an outlet, and for two outlets with the same name.

@@ -1,8 +1,8 @@
 """Candidates in the form of the Transient Name Server's bulk reports, for a human to send.
 
 Source: the server's manual of its bulk report in JSON (``at_report``), https://www.wis-tns.org/api/docs. The
-reporter has to fill in groups and instruments, for which the server has its own numbers; filters are those of
-ZTF and LSST. Nothing is sent to the server from here.
+reporter has to fill in groups and instruments, for which the server has its own numbers. The filter is filled
+in for ZTF's objects; for all others, the band is in the comments. Nothing is sent to the server from here.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Prices are whole numbers of billionths, or decimals if `pretty_px` was requested; times are nanoseconds since
 1970, or ISO 8601. `side` is the aggressor's: A sold, B bought. In MBO, the trades (T) count, not the fills
 (F) of resting orders. Records have a symbol if `map_symbols` was requested; otherwise, the instrument's id
-takes its place. Sequence numbers are those of packets, which may hold several trades: no number identifies a
+takes its place. A sequence number belongs to a packet, which may hold several trades, so it identifies no
 trade.
 
 Sizes are shares if the publisher is a US stock exchange. For all others, such as futures, only the

@@ -36,7 +36,7 @@ _FUTURES = (b'"feed":"trade"', b'"feed": "trade"')
 
 @dataclass(frozen=True)
 class KrakenFrames:
-    """Decodes all three kinds of frames into those of version 2.
+    """Decodes all three kinds of frames into the form of version 2.
 
     >>> frame = b'[337,[["5541.2","0.15","1534614057.321597","s","l",""]],"trade","XBT/USD"]'
     >>> KrakenFrames().decode(Messages.of([frame])).frame["events"][0].to_list()[0]["price"]

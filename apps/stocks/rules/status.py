@@ -25,7 +25,7 @@ _SECOND = 1_000_000
 class Halt(LimitRule):
     """The exchange has halted trading in a symbol; cleared when trading resumes.
 
-    `value` is 1 while trading is halted and 0 otherwise. All fields are those of `LimitRule`.
+    `value` is 1 while trading is halted and 0 otherwise. It has the fields of `LimitRule` and no others.
     """
 
     per: Sequence[str] = field(default=("symbol",), kw_only=True)

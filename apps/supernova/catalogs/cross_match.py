@@ -43,8 +43,9 @@ active ones) within the host's radius. All are null without a match."""
 class Crossing:
     """Extracts, and how alerts are matched with them.
 
-    Objects match within `radius` arcseconds. An alert is rejected if an object of a class in `exclude`, or of
-    a type written as ``type:RRAB``, matches, or if a host is `required` and there is none within `host`.
+    Objects match within `radius` arcseconds. An alert is rejected if it matches an object whose class is
+    in `exclude`, or whose type is, written as ``type:RRAB``. It is also rejected if a host is `required` and
+    there is none within `host`.
     """
 
     paths: tuple[str, ...]

@@ -77,7 +77,7 @@ class Zones:
         )
         at, offset, begin, end = runs
         first = np.searchsorted(self.keys, offset + begin, "left")
-        # The key of 360° is the same as that of 0° in the next zone.
+        # 360° has the same key as 0° in the next zone.
         last = np.searchsorted(self.keys, np.nextafter(offset + end, 0.0), "right")
         sizes = np.maximum(last - first, 0)
         cone, place = np.repeat(at, sizes), np.repeat(first, sizes) + _ranks(sizes)
