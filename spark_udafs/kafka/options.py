@@ -114,10 +114,7 @@ class KafkaOptions:
         for name in settings:
             if (key := f"kafka.{name}") in _OWN:
                 raise ValueError(f"the stream's config sets {name!r}, which Spark can't take: {_OWN[key]}")
-        config = Settings({key[len("kafka.") :]: v for key, v in given.items() if key.startswith("kafka.")})
-        config = Settings({**settings, **config})
-        if not config.get("bootstrap.servers"):
-            raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
+        config = client_settings(given, settings)
         topics, pattern, assigned = _subscription(given, stream)
         emit = given.get("emit", "messages" if stream is None else "sketches")
         if emit not in ("messages", "rows", "sketches"):
@@ -200,20 +197,42 @@ def _of_topic(name: str | None, topic: str) -> str | None:
 
 
 def _refuse(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in _KNOWN}
     for key in given:
         if key in _OWN:
             raise ValueError(f"{key} can't be set: {_OWN[key]}")
+    check_known(given, _KNOWN)
+
+
+def check_known(given: Collection[str], names: Collection[str], purpose: str = "") -> None:
+    """Raise `ValueError` for an option that is neither one of `names` nor Kafka's, and for a shown secret.
+
+    `given` are in lower case; `purpose` follows the unknown option in the message.
+    """
+    known = {name.lower(): name for name in names}
+    for key in given:
         if key not in known and not key.startswith("kafka."):
             close = get_close_matches(key, known, 1)
             meant = f"did you mean {known[close[0]]}? It" if close else "it"
             raise ValueError(
-                f"streamgauge-kafka has no option {key!r}; {meant} has {', '.join(_KNOWN)} and kafka.*"
+                f"streamgauge-kafka has no option {key!r}{purpose}; {meant} has {', '.join(names)} "
+                "and kafka.*"
             )
-    check_shown(given, known)
+    _check_shown(given, known)
 
 
-def check_shown(given: Collection[str], known: Collection[str]) -> None:
+def client_settings(given: Mapping[str, str], settings: Mapping[str, Any] = {}) -> Settings:
+    """Return librdkafka's settings: a stream's own, overridden by the options that begin with ``kafka.``.
+
+    Raises `ValueError` if they name no brokers.
+    """
+    own = {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
+    config = Settings({**settings, **own})
+    if not config.get("bootstrap.servers"):
+        raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
+    return config
+
+
+def _check_shown(given: Collection[str], known: Collection[str]) -> None:
     """Raise `ValueError` for an option with a secret that Spark would display."""
     for key in given:
         if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):

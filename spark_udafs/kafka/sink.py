@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -29,7 +28,6 @@ from ...operators.kafka.outgoing_message import ANY_PARTITION, Outgoing
 from ...operators.kafka.produce import Faults, connected_producer, flush, produce
 from ...operators.kafka.settings import check_settings
 from ...operators.kafka.topics import admin, partitions_of, remove
-from ...operators.secrets import Settings
 from ...operators.table.query import query
 from ...operators.table.schema import keys_of, to_ipc
 from ...sketches.core.errors import RunError
@@ -37,7 +35,7 @@ from ..table_columns import schema_of_columns, table_of_rows
 from ..worker_errors import raised_alone
 from .batch_positions import PREFIX
 from .batch_sender import BatchSender
-from .options import check_shown
+from .options import check_known, client_settings
 
 Content = Literal["messages", "answers", "sketches"]
 Delivery = Literal["exactly_once", "at_least_once"]
@@ -80,19 +78,8 @@ class SinkOptions:
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         given.pop("checkpointlocation", None)  # Spark's own, which it passes on
-        known = {name.lower(): name for name in _KNOWN}
-        for key in given:
-            if key not in known and not key.startswith("kafka."):
-                close = get_close_matches(key, known, 1)
-                meant = f"did you mean {known[close[0]]}? It" if close else "it"
-                raise ValueError(
-                    f"streamgauge-kafka has no option {key!r} for writing; {meant} has {', '.join(_KNOWN)} "
-                    "and kafka.*"
-                )
-        check_shown(given, known)
-        config = Settings({k.removeprefix("kafka."): v for k, v in given.items() if k.startswith("kafka.")})
-        if not config.get("bootstrap.servers"):
-            raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
+        check_known(given, _KNOWN, " for writing")
+        config = client_settings(given)
         check_settings(config)
         chosen = {name: given.get(name, choices[0]) for name, choices in _CHOICES.items()}
         for name, choices in _CHOICES.items():
