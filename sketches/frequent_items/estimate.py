@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core.columns.columns import Values
+from ..core.groups.blocks import blocks
 from .ranking import rank
 from .store import LONG, Tables
 from .string_arena import SHORT, copy_texts
@@ -23,7 +22,7 @@ def top(tables: Tables, groups: int, k: int) -> pa.ListArray:
     active = tables.groups["active"][:groups]
     heap = np.empty(int(active.max(initial=0)), np.int64)
     parts, sizes = [], []
-    for first, end in _blocks(active):
+    for first, end in blocks(active, _AT_ONCE):
         places, n_listed = np.empty(int(active[first:end].sum()), np.int64), np.empty(end - first, np.int64)
         places = places[: rank(tables, first, k, heap, places, n_listed)]
         owners, counts, items = np.repeat(np.arange(len(n_listed)), n_listed), *counted(tables, places)
@@ -61,16 +60,6 @@ def counted(tables: Tables, places: np.ndarray) -> tuple[np.ndarray, pa.Array]:
 def _none(width: int) -> pa.StructArray:
     items = pa.array([], pa.int64() if width == LONG else pa.string())
     return pa.StructArray.from_arrays([items, *[_NO_NUMBERS] * 3], ["item", "estimate", "lower", "upper"])
-
-
-def _blocks(active: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of groups with `_AT_ONCE` counters together, or a single group."""
-    ends, first = np.cumsum(active), 0
-    while first < len(active):
-        before = int(ends[first - 1]) if first else 0
-        end = max(int(np.searchsorted(ends, before + _AT_ONCE, "right")), first + 1)
-        yield first, end
-        first = end
 
 
 def _order(owners: np.ndarray, counts: np.ndarray, items: pa.Array) -> np.ndarray:

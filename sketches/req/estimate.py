@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from ..core.groups.blocks import blocks
+from ..core.sorting.shares import values_at
 from .sections import rank_errors
 from .store import Store
 
@@ -35,31 +36,9 @@ def quantiles(store: Store, shares: np.ndarray) -> TailEstimates:
     errors = errors_at(store, 0, store.n, shares[None, :], 2)
     columns = shares + 0 * errors, np.maximum(shares - errors, 0.0), np.minimum(shares + errors, 1.0)
     requested = np.concatenate(columns, axis=1)
-    estimates = np.zeros(requested.shape)
-    for first, end in _blocks(store.state.retained):
-        estimates[first:end] = _at_shares(store, first, end, requested[first:end])
+    estimates = np.empty(requested.shape)
+    for first, end in blocks(store.state.retained, _AT_ONCE):
+        items, weights, ends, edges = store.unpacked(first, end)
+        n = store.state.n[first:end]
+        values_at(items, weights, ends, n, edges.T, requested[first:end], estimates[first:end])
     return TailEstimates(*np.split(estimates, 3, axis=1))
-
-
-def _blocks(retained: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sketches with `_AT_ONCE` items together, or a single sketch."""
-    ends, first = np.cumsum(retained, dtype=np.int64), 0
-    while first < len(retained):
-        before = int(ends[first - 1]) if first else 0
-        end = max(int(np.searchsorted(ends, before + _AT_ONCE, "right")), first + 1)
-        yield first, end
-        first = end
-
-
-def _at_shares(store: Store, first: int, end: int, shares: np.ndarray) -> np.ndarray:
-    """Return the values at shares (rows) of the sketches from `first` to `end`."""
-    items, weights, ends, edges = store.unpacked(first, end)
-    held = np.diff(ends, prepend=0)
-    up_to = np.cumsum(weights)
-    n = store.state.n[first:end, None]
-    wanted = np.clip(np.ceil(shares * n).astype(np.int64), 1, np.maximum(n, 1))
-    before = np.concatenate([[0], up_to])[ends - held][:, None]
-    places = np.minimum(np.searchsorted(up_to, before + wanted), np.maximum(ends[:, None] - 1, 0))
-    estimates = items[places] if len(items) else np.zeros(wanted.shape)
-    estimates = np.where(wanted == 1, edges[:, :1], np.where(wanted == n, edges[:, 1:], estimates))
-    return np.where(n == 0, 0.0, estimates)

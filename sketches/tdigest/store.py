@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from ..core.groups.arena import new_extent, packed
+from ..core.groups.blocks import blocks
 from ..core.groups.group_numbers import frozen
 from ..core.groups.group_order import by_group
 from ..core.limits import refuse_beyond
@@ -154,7 +154,7 @@ class Store:
         """Return all digests' bytes, concatenated, and their offsets (int64, n + 1)."""
         state, pieces, offsets = self._with_scratch(), [np.empty(0, np.uint8)], np.zeros(self.n + 1, np.int64)
         most = images.HEADER + images.CLUSTER * (state.clusters + state.waiting).astype(np.int64)
-        for first, end in _blocks(most):
+        for first, end in blocks(most, _AT_ONCE):
             out = np.empty(int(most[first:end].sum()), np.uint8)
             ends = offsets[first + 1 : end + 1]
             images.write(state, self.k, first, out, ends)
@@ -197,13 +197,3 @@ def _of_datasketches(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
     made = [as_image(one) if one.startswith(BEGINNING) else one for one in pieces]
     ends = np.cumsum([0, *map(len, made)])
     return np.frombuffer(b"".join(made), np.uint8), ends
-
-
-def _blocks(sizes: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of digests whose images take `_AT_ONCE` bytes together, or a single digest."""
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        before = int(ends[first - 1]) if first else 0
-        end = max(int(np.searchsorted(ends, before + _AT_ONCE, "right")), first + 1)
-        yield first, end
-        first = end
