@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from ...operators.rendering.names import amount
 from ...operators.rules.alert import Alert
+from ...operators.rules.late_readings import LateReadings
 from ...operators.sketching.account import Account
 from ...sketches.core.errors import StreamgaugeError
 from .job import least
@@ -18,12 +19,13 @@ from .job import least
 @dataclass(frozen=True)
 class Outcome:
     """An engine's results: the outcome of the messages in each part, all alerts, each shown part's
-    final table.
+    final table, and the readings that came late for the rules.
     """
 
     accounts: Sequence[Account]
     alerts: list[Alert]
     tables: Mapping[str, pa.Table]
+    late_readings: LateReadings = field(default_factory=LateReadings)
 
     @property
     def account(self) -> Account:

@@ -48,6 +48,14 @@ def replay(
     # Windows are only passed one by one if requested; otherwise, the run's table is used.
     shown = {name: partial(view.take, name) for name in streams} if view is not None else {}
     windows = {} if at_once and not shown else {name: _Windows(shown.get(name)) for name in streams}
+    runs: list[Mapping[str, Sequence[Alerting]]] = []
+
+    def late_readings() -> LateReadings:
+        # The second run takes up the rules' state, with its counts, once a window closes.
+        return max(map(_late_readings, runs), key=lambda one: one.total, default=LateReadings())
+
+    if view is not None:
+        view.watch_late(late_readings)
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
@@ -59,10 +67,8 @@ def replay(
             **options,
         )
         callbacks = {name: one.take for name, one in windows.items()}
-        sinks = _alerting(job, [alerts, *to])
-        if view is not None:
-            view.watch_late(partial(_late_readings, sinks))
-        return start_together(streams, options_of(streams, shared, callbacks or None, sinks))
+        runs.append(_alerting(job, [alerts, *to]))
+        return start_together(streams, options_of(streams, shared, callbacks or None, runs[-1]))
 
     if at_once:
         send()
@@ -82,7 +88,7 @@ def replay(
     for name, stream in streams.items():
         table = windows[name].table(schema_of(stream)) if windows else ended[name].table.to_arrow()
         tables[name] = table.replace_schema_metadata(schema_of(stream).metadata)
-    return Outcome(accounts, alerts.alerts, job.shown(tables))
+    return Outcome(accounts, alerts.alerts, job.shown(tables), late_readings())
 
 
 @dataclass(frozen=True)

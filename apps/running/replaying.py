@@ -162,6 +162,7 @@ def result(
         "format": job.form.name,
         "account": outcome.account.to_dict(),
         "late": late_messages(streams, late, sent),
+        "late_readings": outcome.late_readings.to_dict(),
         "dead_letters": refused_messages(feed),
         "alerts": events(outcome.alerts),
         "commands": [command for alert in outcome.alerts for command in listed_commands(rules, alert)],

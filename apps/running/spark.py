@@ -75,7 +75,8 @@ def replay(
         accounts = accounts_of(running)
         _account(running, view)
     shown = job.shown({name: _whole(kept.tables, streams[name]) for name, kept in tables.items()})
-    return Outcome([accounts.get(name, Account()) for name in streams], alerts.alerts, shown)
+    known = [accounts.get(name, Account()) for name in streams]
+    return Outcome(known, alerts.alerts, shown, _late_readings(query.alerting))
 
 
 def live(request: Live) -> Going:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 _NAMED = 5
 
@@ -35,6 +36,18 @@ class LateReadings:
             self.evicted + other.evicted,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as JSON, the keys as text, the most frequent first.
+
+        >>> LateReadings({'["s9"]': 360}).to_dict()
+        {'in_time': {'s9': 360}, 'too_late': {}, 'evicted': 0}
+        """
+        named = {
+            name: {_name(key): n for key, n in Counter(counts).most_common()}
+            for name, counts in (("in_time", self.in_time), ("too_late", self.too_late))
+        }
+        return {**named, "evicted": self.evicted}
+
     def sentences(self) -> list[str]:
         """Sentences for logs, the worst last.
 
@@ -42,30 +55,41 @@ class LateReadings:
         >>> for sentence in late.sentences():
         ...     print(sentence)
         362 readings were late for their windows; rules evaluated them in their keys' order: s9 360, s1 2
-        12 readings came too late for their keys' order, so no rule has seen them: s3 12; wait longer by ...
+        12 readings were too late for their keys' order, so no rule has seen them: s3 12; wait longer by ...
         """
-        sentences = []
-        if self.in_time:
-            n = sum(self.in_time.values())
-            sentences.append(
-                f"{n:,} readings were late for their windows; rules evaluated them in their keys' order: "
-                f"{_listed(self.in_time)}"
-            )
-        if self.evicted:
-            sentences.append(
-                f"the order of {self.evicted:,} keys was evicted: their late readings counted as in order"
-            )
-        if self.too_late:
-            n = sum(self.too_late.values())
-            sentences.append(
-                f"{n:,} readings came too late for their keys' order, so no rule has seen them: "
-                f"{_listed(self.too_late)}; wait longer by --set lateness="
-            )
-        return sentences
+        return described(self.to_dict())
+
+
+def described(counts: Mapping[str, Any]) -> list[str]:
+    """Sentences for the numbers of `LateReadings.to_dict`."""
+    sentences = []
+    if in_time := counts["in_time"]:
+        sentences.append(
+            f"{_readings(in_time)} late for their windows; rules evaluated them in their keys' order: "
+            f"{_listed(in_time)}"
+        )
+    if counts["evicted"]:
+        sentences.append(
+            f"the order of {counts['evicted']:,} keys was evicted: their late readings counted as in order"
+        )
+    if too_late := counts["too_late"]:
+        sentences.append(
+            f"{_readings(too_late)} too late for their keys' order, so no rule has seen them: "
+            f"{_listed(too_late)}; wait longer by --set lateness="
+        )
+    return sentences
+
+
+def _readings(counts: Mapping[str, int]) -> str:
+    n = sum(counts.values())
+    return f"{n:,} readings were" if n != 1 else "1 reading was"
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    most = Counter(counts).most_common(_NAMED)
-    names = [f"{', '.join(map(str, json.loads(key))) if key else 'others'} {n:,}" for key, n in most]
-    more = len(counts) - len(most)
+    names = [f"{name} {n:,}" for name, n in list(counts.items())[:_NAMED]]
+    more = len(counts) - len(names)
     return ", ".join(names) + (f" and {more:,} other keys" if more else "")
+
+
+def _name(key: str) -> str:
+    return ", ".join(map(str, json.loads(key))) if key else "others"

@@ -103,6 +103,20 @@ def moment(seconds: float | None) -> Any:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
+@pytest.mark.kafka
+@pytest.mark.parametrize("speed", [0.0, 1_000_000.0])
+def test_readings_that_no_rule_has_seen_are_reported(kafka, tmp_path: Path, speed: float) -> None:
+    file = tmp_path / "readings.jsonl"
+    rows = [("a", 0), ("a", 600), ("b", 1_200), ("a", 60), ("b", 1_800)]
+    file.write_text(
+        "".join(json.dumps({"sensor": sensor, "value": 1, "time": moment(at)}) + "\n" for sensor, at in rows)
+    )
+    job = Job.of(app_of("iot"), None, {"limit": "30", "delay": "10s", "lateness": "1m"}, recording=file)
+    result = result_of(kafka, job, file, speed=speed)
+    assert result["account"]["counted"] == len(rows)
+    assert result["late_readings"] == {"in_time": {}, "too_late": {"a": 1}, "evicted": 0}
+
+
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.report import AppReport
+from streamgauge.operators.rules.late_readings import LateReadings
 
 
 def shown(result: dict[str, Any]) -> str:
@@ -61,3 +62,11 @@ def test_keys_of_several_parts_are_read_as_text() -> None:
     account = {"read": 1, "counted": 1, "filtered": 0, "late": 0, "dead_lettered": 0}
     result = {"engine": "local", "account": account, "dead_letters": [], "alerts": [alert], "answers": {}}
     assert " ABC, None, 1000 " in shown({**result, "all_inside_bounds": True})
+
+
+def test_readings_that_no_rule_has_seen_are_named() -> None:
+    account = {"read": 1, "counted": 1, "filtered": 0, "late": 0, "dead_lettered": 0}
+    late = LateReadings({}, {'["<b>"]': 1})
+    result = {"engine": "local", "account": account, "dead_letters": [], "alerts": [], "answers": {}}
+    reported = shown({**result, "all_inside_bounds": True, "late_readings": late.to_dict()})
+    assert "1 reading was too late for their keys' order, so no rule has seen them: <b> 1;" in reported

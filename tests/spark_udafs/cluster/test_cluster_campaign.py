@@ -256,7 +256,8 @@ def test_two_hundred_faults(
     while done.total() < FAULTS:
         episodes += 1
         done += episode(cluster, trades, tmp_path / f"episode-{episodes}", dice, FAULTS - done.total())
-    minutes = (time.monotonic() - began) / 60
+        minutes = (time.monotonic() - began) / 60
+        print(f"{minutes:.0f} min: {done.total()} faults, all exact: {dict(done)}", flush=True)
     lines = [f"{count:4} {fault}" for fault, count in done.most_common()]
     head = f"SEED={SEED}: {done.total()} faults in {episodes} episodes, {minutes:.0f} minutes"
     record_property("table", "\n".join((head, *lines)))
