@@ -32,7 +32,7 @@ TOO_MANY, OTHER = 1, 2
 """Why a merge ends: n would leave its range; bytes are invalid or have another k."""
 
 MAX_N = 1 << 62
-_FIRST_ROOM = 4
+FIRST_ROOM = 4
 _MASK_48 = np.uint64((1 << 48) - 1)
 
 
@@ -266,7 +266,7 @@ def make_space(state, below_top, total, deepest, g, waiting):
     one level."""
     depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
     if room < total[depth] + grain:
-        larger = min(max(_FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
+        larger = min(max(FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
         return DONE if move(state, g, larger) else NO_ROOM
     level = fullest(state.levels[g], depth, below_top)
     if level == depth - 1:

@@ -80,16 +80,45 @@ def check_images(given, read, at):
     return len(given.offsets) - 1 - at, seen
 
 
+@lean
+def merge_exact(state, below_top, total, deepest, leaps, groups, given, read, at):
+    """Merge images like `merge_images`, but end with OTHER at one of several levels or for a deep group.
+
+    If there are many groups, most of their sketches have one level, and a kernel without reference counts is
+    faster.
+    """
+    i, done = at
+    while i < len(groups):
+        prefetch_image(given.data, given.offsets, i + 1)
+        g = groups[i]
+        image = given.data[given.offsets[i] : given.offsets[i + 1]]
+        _, own_k, n, _, depth, updatable = header(image, read.width)
+        deep = leaps[state.depth[g]] or state.grain[g] or state.depth[g] >= deepest
+        if own_k != given.k or depth > 1 or (deep and done == 0):
+            return (i, done), OTHER
+        if n > 0:
+            body(image, n, depth, updatable, given.total[depth], read)
+            if n > MAX_N - (state.n[g] - done):
+                return (i, done), TOO_MANY
+            widen(state, g, read.edges[0], read.edges[1])
+            items = read.items[read.levels[0] + done : read.levels[1]]
+            why, added = absorb(state, below_top, total, deepest, leaps, g, items)
+            if why != DONE:
+                return (i, done + added), why
+        i, done = i + 1, np.int64(0)
+    return (i, done), DONE
+
+
 @kernel
-def merge_images(state, below_top, total, deepest, leaps, groups, given, read, apart, at):
+def merge_images(state, below_top, total, deepest, leaps, groups, given, read, apart, at, until):
     """Merge images into their groups, as a step of `resume`, from `at` on: (an image's number, how many of
-    its
-    level 0 items an interrupted call has added). Ends with OTHER at an image that is not of ``given.k``, of
-    which nothing was counted. `check_images` has validated all images before.
+    its level 0 items an interrupted call has added). Ends before image number `until`, or with OTHER at an
+    image that is not of ``given.k``, of which nothing was counted. `check_images` has validated all images
+    before.
     """
     i, done = at
     why, laid_apart = DONE, np.int64(-1)
-    while i < len(groups):
+    while i < min(len(groups), until):
         prefetch_image(given.data, given.offsets, i + 1)
         g = groups[i]
         image = given.data[given.offsets[i] : given.offsets[i + 1]]

@@ -13,7 +13,7 @@ from ..core.groups.group_order import by_group
 from ..core.limits import refuse_beyond
 from ..core.parameters import one_of, seeded, whole
 from ..core.protocol import SketchError
-from ..core.resume import resume
+from ..core.resume import DONE, resume
 from . import compaction as kernels
 from . import images as kll_bytes
 from . import merge as kll_merge
@@ -27,6 +27,8 @@ DTYPES: dict[str, Any] = {"double": np.float64, "float": np.float32, "long": np.
 
 _SLICE = 1 << 20
 """Rows sorted by group at a time."""
+_MERGED = 1024
+"""Images after which `merge_exact` is tried again."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
@@ -164,10 +166,16 @@ class Store:
         least = int(self.tables.total[deep]) + len(read.items)
         self._make_scratch(least)
         apart = kll_weighted.new_apart(self.tables, self.dtype, 0)
-        rows = frozen(groups), given, read, apart
+        rows = frozen(groups), given, read
 
         def step(where: tuple[int, int]) -> tuple[tuple[int, int], int]:
-            return kll_merge.merge_images(self.state, *self.tables, *rows, where)
+            why = DONE
+            while why == DONE and where[0] < len(groups):
+                where, why = kll_merge.merge_exact(self.state, *self.tables, *rows, where)
+                if why == kernels.OTHER:
+                    until = where[0] + _MERGED
+                    where, why = kll_merge.merge_images(self.state, *self.tables, *rows, apart, where, until)
+            return where, why
 
         (at, _), why = resume(step, lambda why: self._enlarge(why, least), (at, 0))
         if why == kernels.TOO_MANY:
