@@ -130,6 +130,7 @@ def test_logs() -> None:
     assert ("errors" in {rule for rule, _ in fired("logs")}) == bool(states)
 
 
+@pytest.mark.slow
 def test_trending() -> None:
     queries = Queries("trending")
     own = by(of_app("trending", "volume"), "window_start")

@@ -98,7 +98,13 @@ def scratch() -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("engine", "moment", "requested"),
     [
-        pytest.param("local", "kafka.Kafka", [signal.SIGINT], id="Ctrl-C while Kafka starts"),
+        pytest.param(
+            "local",
+            "kafka.Kafka",
+            [signal.SIGINT],
+            marks=pytest.mark.slow,
+            id="Ctrl-C while Kafka starts",
+        ),
         pytest.param(
             "local", "forkserver", [signal.SIGTERM, *[signal.SIGINT] * 3], id="SIGTERM and Ctrl-C mid-stream"
         ),

@@ -107,6 +107,7 @@ def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
         assert KLL.from_bytes(data(added), sketch.kind).n == 1_010_000
 
 
+@pytest.mark.slow
 def test_weighted_sketches_are_read_both_ways() -> None:
     lines, mine = [], []
     for kind in DTYPES:

@@ -39,7 +39,7 @@ def trials(few: int, many: int) -> pytest.MarkDecorator:
 
 
 @trials(25, 100)
-@pytest.mark.parametrize("k", [20, 200])
+@pytest.mark.parametrize("k", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_ranks_of_weighted_values_stay_within_the_bound_at_its_confidence(k: int, trials: int) -> None:
     broken = {}
     for name, weights_of in WEIGHTS.items():

@@ -100,7 +100,7 @@ def _merging(stream: Any, options: dict[str, Any], point: str, after: int) -> No
 @pytest.mark.parametrize(
     "point",
     [
-        "commit_transaction",
+        pytest.param("commit_transaction", marks=pytest.mark.slow),
         pytest.param("send_offsets_to_transaction", marks=pytest.mark.soak),
         pytest.param("begin_transaction", marks=pytest.mark.soak),
     ],
