@@ -23,6 +23,8 @@ from .standalone import Cluster, descendants, end, executors, reports
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.apart, pytest.mark.soak]
 
+PATIENCE = 900.0
+"""Seconds after which a query that commits nothing counts as hanging."""
 FAULTS = int(os.environ.get("FAULTS", 200))
 SEED = int(os.environ.get("SEED", random.randrange(1_000_000)))
 CONNECT = float(os.environ.get("CONNECT", 1 / 3))
@@ -132,7 +134,7 @@ class Episode:
 
     def wait_for_more_than(self, batches: int) -> None:
         """Faults that come faster than micro-batches would let none be committed."""
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + PATIENCE
         while self.batches() <= batches and not self.ended(0.1):
             assert time.monotonic() < deadline, f"nothing was committed after batch {batches}"
 
@@ -141,7 +143,7 @@ class Episode:
         waiting = self._strike.with_suffix(".new")
         waiting.write_text(victim)
         waiting.rename(self._strike)
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + PATIENCE
         while self._strike.exists():
             assert time.monotonic() < deadline, "no task ran"
             if self.ended(0.05):
