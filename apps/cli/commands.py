@@ -12,17 +12,21 @@ from typer.core import TyperGroup
 from ...operators.watching.logs import LogFormat, log_to
 from ...operators.watching.terminal import LogFormatter, write_line
 from ...sketches.core.version import VERSION
-from .alerts import app as alerts
+from .alerts.candidates import app as supernova
+from .alerts.outlets import app as alerts
 from .archive import archive
 from .bench import bench
-from .cache import cache
 from .demo import apps, scenarios, trending
-from .grafana import app as grafana
-from .groups import app as groups
+from .env.cache import cache
+from .env.dashboard import app as grafana
+from .env.pack import pack
+from .env.warm import warm
 from .ingest import ingest
 from .inspect import inspect
-from .kafka import app as kafka
-from .pack import pack
+from .kafka.cluster import app as kafka
+from .kafka.groups import app as groups
+from .kafka.tail import tail
+from .kafka.topics import topics
 from .query import query
 from .replay import replay
 from .run import run
@@ -30,10 +34,6 @@ from .serve import serve
 from .size import size
 from .sketch import sketch
 from .sql import sql
-from .supernova import app as supernova
-from .tail import tail
-from .topics import topics
-from .warm import warm
 
 
 class _Ordered(TyperGroup):

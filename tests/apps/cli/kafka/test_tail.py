@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from ..command import Ran
+from ...command import Ran
 
 START = 1_767_225_600
 

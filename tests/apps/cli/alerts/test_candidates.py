@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ..command import Ran
-from ..supernova.made import JD, as_json, passing
+from ...command import Ran
+from ...supernova.made import JD, as_json, passing
 
 
 @pytest.fixture

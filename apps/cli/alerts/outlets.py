@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
+from ....operators.watching.terminal import write_json, write_line
 
 app = typer.Typer(
     name="alerts",
@@ -48,8 +48,8 @@ def test(
 
         streamgauge alerts test outlets.toml --outlet ops --json
     """
-    from ...operators.rules.outlets.toml_outlets import read_outlets
-    from ..jobs.outlet_trial import OutletsFailed, try_outlet
+    from ....operators.rules.outlets.toml_outlets import read_outlets
+    from ...jobs.outlet_trial import OutletsFailed, try_outlet
 
     outlets = read_outlets(file)
     titles = [one.title for one in outlets]
@@ -92,9 +92,9 @@ def silence(
 
         streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
     """
-    from ...operators.rules.outlets.silences import AlertSilence
-    from ...operators.rules.outlets.toml_outlets import read_outlets
-    from ...operators.windows.durations import microseconds
+    from ....operators.rules.outlets.silences import AlertSilence
+    from ....operators.rules.outlets.toml_outlets import read_outlets
+    from ....operators.windows.durations import microseconds
 
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(microseconds=microseconds(length))
     one = AlertSilence(match, until, why=why)

@@ -12,10 +12,10 @@ import pytest
 from streamgauge.operators.rules.outlets.matchers import labels_of
 from streamgauge.operators.rules.outlets.toml_outlets import read_silences
 
-from ...agents.ingest.sources.mqtt_broker import MqttBroker
-from ...operators.rules.outlets.alerts import alert
-from ...operators.rules.outlets.servers import SmtpServer, WebServer
-from ..command import Ran
+from ....agents.ingest.sources.mqtt_broker import MqttBroker
+from ....operators.rules.outlets.alerts import alert
+from ....operators.rules.outlets.servers import SmtpServer, WebServer
+from ...command import Ran
 
 
 @pytest.fixture

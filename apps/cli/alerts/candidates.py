@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_line
+from ....operators.watching.terminal import write_line
 
 app = typer.Typer(
     name="supernova",
@@ -63,8 +63,8 @@ def candidate(
 
         streamgauge supernova candidate ZTF20aaelulu --server http://127.0.0.1:8055
     """
-    from ..supernova.candidate_file import page_from_recording, page_of_server
-    from .settings import named_values
+    from ...supernova.candidate_file import page_from_recording, page_of_server
+    from ..settings import named_values
 
     if (server is None) == (not input):
         raise ValueError("name recorded packets by --input FILE, or a server by --server URL")
@@ -98,9 +98,9 @@ def voevent(
     """
     from datetime import UTC, datetime
 
-    from ...operators.rules.alert import Alert
-    from ..supernova.voevent import VOEventAuthor
-    from ..supernova.voevent import voevent as document
+    from ....operators.rules.alert import Alert
+    from ...supernova.voevent import VOEventAuthor
+    from ...supernova.voevent import voevent as document
 
     publisher = VOEventAuthor(author, role)
     written = left_out = 0

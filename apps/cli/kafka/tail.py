@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.rendering.names import visible_name
-from ...operators.watching.terminal import write_line
-from ..ending import at_once, in_order
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from ....operators.rendering.names import visible_name
+from ....operators.watching.terminal import write_line
+from ...ending import at_once, in_order
+from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from ..topics.message_reading import Span
+    from ...topics.message_reading import Span
 
 
 def tail(
@@ -68,8 +68,8 @@ def tail(
         streamgauge tail posts.dead-letters --from earliest
     """
     with at_once():
-        from ..topics.decoded import MessageDecoding, decoded_line
-        from ..topics.message_reading import TopicReading
+        from ...topics.decoded import MessageDecoding, decoded_line
+        from ...topics.message_reading import TopicReading
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     if schema is not None and registry is not None:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_line
-from ..ending import at_once, in_order
+from ....operators.watching.terminal import write_line
+from ...ending import at_once, in_order
 
 
 def warm(
@@ -43,9 +43,9 @@ def warm(
     with at_once():
         if cache_dir is not None:
             os.environ["NUMBA_CACHE_DIR"] = str(cache_dir.resolve())
-        from ...operators.warm_up.steps import steps
-        from ...sketches.core.compilation.kernel_cache import folders
-        from ..environment.compiling import compile_all
+        from ....operators.warm_up.steps import steps
+        from ....sketches.core.compilation.kernel_cache import folders
+        from ...environment.compiling import compile_all
 
     try:
         todo = steps(name.strip() for name in families.split(",") if name.strip())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_json
+from ....operators.watching.terminal import write_json
 
 app = typer.Typer(
     name="grafana",
@@ -37,7 +37,7 @@ def runs() -> None:
 
     streamgauge grafana runs > runs.json
     """
-    from ..grafana.run_dashboard import run_dashboard
+    from ...grafana.run_dashboard import run_dashboard
 
     write_json(run_dashboard())
 
@@ -59,8 +59,8 @@ def answers(
 
         streamgauge grafana answers http://127.0.0.1:8055 --table by-minute > answers.json
     """
-    from ...queries.client import Client
-    from ..grafana.table_dashboard import table_dashboard
+    from ....queries.client import Client
+    from ...grafana.table_dashboard import table_dashboard
 
     token = token_file.read_text().strip() if token_file is not None else os.environ.get("STREAMGAUGE_TOKEN")
     with Client(url, token=token or None) as client:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_line
-from ..ending import at_once, in_order
+from ....operators.watching.terminal import write_line
+from ...ending import at_once, in_order
 
 _SUFFIXES = (".tar.gz", ".tgz")
 
@@ -48,8 +48,8 @@ def pack(
     if not archive.name.endswith(_SUFFIXES):
         raise typer.BadParameter(f"must end in {' or '.join(_SUFFIXES)}, got {archive.name}")
     with at_once():
-        from ...operators.warm_up.steps import steps
-        from ..environment.packed_environment import (
+        from ....operators.warm_up.steps import steps
+        from ...environment.packed_environment import (
             PackError,
             stage_environment,
             warm_environment,

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
-from ..ending import at_once
+from ....operators.watching.terminal import write_json, write_line
+from ...ending import at_once
 
 
 def cache(
@@ -24,8 +24,8 @@ def cache(
         streamgauge cache --clear
     """
     with at_once():
-        from ..dev.kafka.running_clusters import find_running
-        from ..environment.cache import clear_cached, list_cached
+        from ...dev.kafka.running_clusters import find_running
+        from ...environment.cache import clear_cached, list_cached
 
     if clear:
         removed = clear_cached(keep_jars=bool(find_running()))

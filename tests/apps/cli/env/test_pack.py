@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.cli.pack import pack
+from streamgauge.apps.cli.env.pack import pack
 from streamgauge.apps.environment import packed_environment
 
 PROGRAM = Path(sys.executable).with_name("streamgauge")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from ....operators.watching.terminal import write_json, write_line
+from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from ...operators.consumer.group.reset import Place
-    from ...operators.consumer.group_overview import GroupListed, GroupOverview
-    from ...operators.definition.stream import Stream
+    from ....operators.consumer.group.reset import Place
+    from ....operators.consumer.group_overview import GroupListed, GroupOverview
+    from ....operators.definition.stream import Stream
 
 app = typer.Typer(
     name="groups",
@@ -57,7 +57,7 @@ def list_(
 
         streamgauge groups list --json | jq 'select(.lag > 1000).group'
     """
-    from ...operators.consumer.group_overview import list_groups
+    from ....operators.consumer.group_overview import list_groups
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     listed = list_groups(settings)
@@ -87,7 +87,7 @@ def show(
 
         streamgauge groups show by-minute --json | jq '.partitions[] | select(.held_back > 0)'
     """
-    from ...operators.consumer.group_overview import describe_group
+    from ....operators.consumer.group_overview import describe_group
 
     overview = describe_group(kafka_settings(bootstrap_servers, config, config_file), group)
     if as_json:
@@ -125,7 +125,7 @@ def skip(
 
         streamgauge groups skip by-minute
     """
-    from ...operators.consumer.group.skip import skip as skipping
+    from ....operators.consumer.group.skip import skip as skipping
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     address = settings.pop("bootstrap.servers")
@@ -162,7 +162,7 @@ def reset(
 
         streamgauge groups reset by-minute --to 2026-06-01T12:00 --bootstrap-servers broker-1:9092
     """
-    from ...operators.consumer.group import reset as resetting
+    from ....operators.consumer.group import reset as resetting
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     address = settings.pop("bootstrap.servers")
@@ -198,7 +198,7 @@ def migrate(
 
         streamgauge groups migrate by-minute streams:posts
     """
-    from ...operators.consumer.migration import migrate as migrating
+    from ....operators.consumer.migration import migrate as migrating
 
     place = None if start is None else _place(start)
     done = migrating(group, _stream(stream), start=place, dry_run=dry_run)
@@ -227,7 +227,7 @@ def _stream(text: str) -> Stream:
     import importlib
     import sys
 
-    from ...operators.definition.stream import Stream
+    from ....operators.definition.stream import Stream
 
     module, _, name = text.partition(":")
     if not module or not name:
@@ -250,7 +250,7 @@ def _stream(text: str) -> Stream:
 
 def _place(to: str) -> Place:
     """A place as it is typed."""
-    from ...operators.table.stored import moment
+    from ....operators.table.stored import moment
 
     if to in ("earliest", "latest"):
         return "earliest" if to == "earliest" else "latest"
@@ -286,7 +286,7 @@ def _print_groups(listed: list[GroupListed], address: str) -> None:
     from rich import box
     from rich.table import Table
 
-    from ...operators.watching.console import TerminalConsole
+    from ....operators.watching.console import TerminalConsole
 
     console = TerminalConsole()
     if not listed:
@@ -308,9 +308,9 @@ def _print_group(one: GroupOverview) -> None:
     from rich import box
     from rich.table import Table
 
-    from ...operators.rendering.names import amount
-    from ...operators.watching.console import TerminalConsole
-    from ..topics.decoded import written
+    from ....operators.rendering.names import amount
+    from ....operators.watching.console import TerminalConsole
+    from ...topics.decoded import written
 
     console = TerminalConsole()
     console.print(f"{one.group}: {one.state}, {amount(len(one.members), 'member')}", highlight=False)

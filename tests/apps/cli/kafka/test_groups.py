@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from streamgauge.apps.cli import groups
+from streamgauge.apps.cli.kafka import groups
 from streamgauge.operators.consumer import migration
 from streamgauge.operators.consumer.group import reset as resetting
 from streamgauge.operators.watermarks.position import Input
 
-from ..command import Ran
+from ...command import Ran
 
 
 @pytest.mark.parametrize(

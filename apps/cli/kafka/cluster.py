@@ -12,9 +12,9 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from ...operators.java import JavaError
-from ...operators.watching.console import TerminalConsole
-from ..dev.kafka.running_clusters import (
+from ....operators.java import JavaError
+from ....operators.watching.console import TerminalConsole
+from ...dev.kafka.running_clusters import (
     DEFAULT,
     Running,
     RunningBroker,
@@ -23,8 +23,8 @@ from ..dev.kafka.running_clusters import (
     locked,
     remember,
 )
-from ..dev.kafka.status import show
-from ..ending import at_once, in_order
+from ...dev.kafka.status import show
+from ...ending import at_once, in_order
 
 app = typer.Typer(
     name="kafka",
@@ -102,9 +102,9 @@ def start(
 
 def _start(port: int | None, data: Path | None, name: str, brokers: int | None) -> None:
     with at_once():
-        from ..dev.kafka.broker import BrokerError, EmbeddedKafka
-        from ..dev.kafka.cluster import EmbeddedCluster, kept_brokers
-        from ..dev.kafka.jars import KAFKA, JarsError
+        from ...dev.kafka.broker import BrokerError, EmbeddedKafka
+        from ...dev.kafka.cluster import EmbeddedCluster, kept_brokers
+        from ...dev.kafka.jars import KAFKA, JarsError
 
     folder = None if data is None else data.expanduser().resolve()
     for running in find_running():
@@ -132,9 +132,9 @@ def _start(port: int | None, data: Path | None, name: str, brokers: int | None) 
 
 def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int | None) -> None:
     """Leave a cluster running if it is what is requested, with those of its brokers that had died."""
-    from ..dev.kafka.broker import BrokerError
-    from ..dev.kafka.cluster import node
-    from ..dev.kafka.jars import JarsError
+    from ...dev.kafka.broker import BrokerError
+    from ...dev.kafka.cluster import node
+    from ...dev.kafka.jars import JarsError
 
     other = port not in (None, running.port) or str(folder or running.folder) != running.folder
     if other or brokers not in (None, len(running.brokers)):
