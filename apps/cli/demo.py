@@ -22,7 +22,9 @@ class DemoEngine(StrEnum):
 
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="Duration of the generated messages.")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the generated messages.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port of the page; 0 picks a free one.")]
+Port = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65_535, help="Port of the page; 0 picks a free one.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not only a summary.")]
 
@@ -30,7 +32,7 @@ Details = Annotated[bool, typer.Option("--details", help="Show every answer at t
 def apps(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[APP]...", help=f"{', '.join(APPS)}; all of them unless named."),
+        typer.Argument(metavar="APP", help=f"{', '.join(APPS)}; all of them unless named."),
     ] = None,
     engine: Annotated[
         DemoEngine, typer.Option(help="The standalone consumer, Spark, or mixed: the first app on Spark.")
@@ -70,7 +72,7 @@ def scenarios(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SCENARIO]...",
+            metavar="SCENARIO",
             help="Scenarios or fields: social, logs, finance, astronomy, things; default: all.",
         ),
     ] = None,
@@ -99,7 +101,7 @@ def trending(
     engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
     seconds: Seconds = 60.0,
     rate: Annotated[
-        float, typer.Option(metavar="POSTS", min=1, help="Posts per second to generate, on average.")
+        float, typer.Option(metavar="NUMBER", min=1, help="Posts per second to generate, on average.")
     ] = 1_000.0,
     seed: Seed = 0,
     port: Port = 8055,

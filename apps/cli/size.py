@@ -13,8 +13,10 @@ from .query import AsJson
 
 
 def size(
-    rate: Annotated[float, typer.Option(min=0.001, help="Messages per second.")],
-    keys: Annotated[int, typer.Option(min=1, help="Groups: different values of the stream's keys.")] = 1,
+    rate: Annotated[float, typer.Option(metavar="NUMBER", min=0.001, help="Messages per second.")],
+    keys: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Groups: different values of the stream's keys.")
+    ] = 1,
     aggregates: Annotated[
         str,
         typer.Option(
@@ -24,12 +26,19 @@ def size(
     window: Annotated[str, typer.Option(metavar="LENGTH", help="Length of the tumbling windows.")] = "1m",
     checkpoint: Annotated[str, typer.Option(metavar="LENGTH", help="Time between checkpoints.")] = "1s",
     partitions: Annotated[
-        int, typer.Option(min=0, help="Partitions of the input; 0: one for every 50,000 messages per second.")
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="Partitions of the input; 0: one for every 50,000 messages per second.",
+        ),
     ] = 0,
     keyed: Annotated[
         bool, typer.Option("--keyed", help="The input is partitioned by the stream's keys.")
     ] = False,
-    message_bytes: Annotated[int, typer.Option(min=0, help="Mean size of a message; 0: about 70 bytes.")] = 0,
+    message_bytes: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="Mean size of a message; 0: about 70 bytes.")
+    ] = 0,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure the costs on this machine first.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`streamgauge cache`: what is kept on this machine between runs, and how to remove it."""
+"""`streamgauge env cache`: what is kept on this machine between runs, and how to remove it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def cache(
     Everything that is removed is compiled or downloaded again when it is next needed. Embedded Kafka
     clusters that are running keep their jars and their state.
 
-        streamgauge cache
+        streamgauge env cache
 
-        streamgauge cache --clear
+        streamgauge env cache --clear
     """
     with at_once():
         from ...dev.kafka.running_clusters import find_running

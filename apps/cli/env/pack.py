@@ -1,4 +1,4 @@
-"""`streamgauge pack`: an archive of all that Spark's executors need to run this package."""
+"""`streamgauge env pack`: an archive of all that Spark's executors need to run this package."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def pack(
     Executors unpack it into their working folder. They need the same operating system and processor
     architecture as this machine; on another processor model they compile kernels of their own.
 
-        streamgauge pack environment.tar.gz
+        streamgauge env pack environment.tar.gz
 
         # with a package of yours, and the kernels that its streams need
-        streamgauge pack environment.tar.gz --with my-streams --families distinct,quantiles,reading
+        streamgauge env pack environment.tar.gz --with my-streams --families distinct,quantiles,reading
 
         # then, in Python
         streamgauge.spark.session(master="spark://host:7077", archive="environment.tar.gz")

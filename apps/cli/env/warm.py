@@ -1,4 +1,4 @@
-"""`streamgauge warm`: kernels compiled ahead of time."""
+"""`streamgauge env warm`: kernels compiled ahead of time."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def warm(
     don't wait for the compiler. A different processor model compiles its own.
 
         # in an image, for all of its users
-        RUN pip install /tmp/streamgauge-*.whl && streamgauge warm
+        RUN pip install /tmp/streamgauge-*.whl && streamgauge env warm
 
         # only the aggregates that your streams use
-        streamgauge warm --families distinct,quantiles,top_k
+        streamgauge env warm --families distinct,quantiles,top_k
 
         # once for all executors, which run with NUMBA_CACHE_DIR=/mnt/shared/kernels
-        streamgauge warm --cache-dir /mnt/shared/kernels
+        streamgauge env warm --cache-dir /mnt/shared/kernels
     """
     with at_once():
         if cache_dir is not None:

@@ -1,4 +1,4 @@
-"""`streamgauge topics`: which topics there are, and what is in them."""
+"""`streamgauge kafka topics`: which topics there are, and what is in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopicShown:
 
 def topics(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Show only these, with their partitions.")
+        list[str] | None, typer.Argument(metavar="TOPIC", help="Show only these, with their partitions.")
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     every: Annotated[bool, typer.Option("--all", help="Include Kafka's own topics.")] = False,
@@ -43,11 +43,11 @@ def topics(
     Messages are counted by offset, including those removed by compaction and transaction markers. Exits
     with 1 if no broker answers or a named topic doesn't exist.
 
-        streamgauge topics
+        streamgauge kafka topics
 
-        streamgauge topics posts --bootstrap-servers broker-1:9092
+        streamgauge kafka topics posts --bootstrap-servers broker-1:9092
 
-        streamgauge topics --json | jq 'select(.messages == 0).name'
+        streamgauge kafka topics --json | jq 'select(.messages == 0).name'
     """
     with at_once():
         from ....operators.kafka.topics import TopicError, admin

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
-from streamgauge.apps.cli.kafka import cluster as command
+from streamgauge.apps.cli.kafka.command import app
 from streamgauge.apps.dev.kafka import status
 from streamgauge.apps.dev.kafka.cluster import kept_brokers
 from streamgauge.apps.dev.kafka.jars import kafka_jars
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(command.app, arguments, env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
 
 
 @pytest.fixture
