@@ -67,13 +67,14 @@ def archive(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Store topics as Parquet files, each message exactly once, until Ctrl-C.
+    """Store topics as Parquet files, each message exactly once.
 
-    Files are named PATH/topic=TOPIC/partition=P/OFFSET.parquet after their first offset, and have the columns
-    offset, timestamp, timestamp_type, key, value and headers. Spark, DuckDB, Polars and others read them. The
-    next run resumes where the files end; no offset is committed, and nothing is stored elsewhere.
-    `streamgauge replay PATH` sends an archived topic again, and `Stream.from_archive` counts over it. With
-    `--delta`, PATH/topic=TOPIC is a Delta table of the same files.
+    It runs until Ctrl-C, or with `--once` until the end of the data. Files are named
+    PATH/topic=TOPIC/partition=P/OFFSET.parquet after their first offset, and have the columns offset,
+    timestamp, timestamp_type, key, value and headers. Spark, DuckDB, Polars and others read them. The next
+    run resumes where the files end; no offset is committed, and nothing is stored elsewhere. `streamgauge
+    replay PATH` sends an archived topic again, and `Stream.from_archive` counts over it. With `--delta`,
+    PATH/topic=TOPIC is a Delta table of the same files.
 
     `verify PATH` checks the hash, the pages and the offsets of every file, and that no file is missing. If
     one is damaged or missing, it is reported and the exit code is 1.

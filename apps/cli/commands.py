@@ -102,7 +102,7 @@ demo = typer.Typer(
         # one app under load, on Spark
         streamgauge demo trending --engine spark
 
-        # 28 common questions, each with the short definition that answers it; needs no broker
+        # 28 common questions, each with a short definition; needs no broker
         streamgauge demo scenarios
     """,
 )

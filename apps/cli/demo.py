@@ -43,7 +43,7 @@ def apps(
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """Run the apps on generated messages, with one page in your browser.
+    """Run the apps on live messages, with one page in your browser.
 
     Starts a Kafka broker, sends a few hours of messages for each app and then live ones, runs the apps on
     them, and serves their page. The logs app reads a file that an agent tails. The messages contain
@@ -78,7 +78,7 @@ def scenarios(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run scenarios: common questions, each with a short definition that answers it.
+    """Run scenarios: common questions with definitions that answer them.
 
     Each scenario has a stream, rules and generated messages in which the incident happens once. Scenarios run
     in this process, without a broker; a single one is shown with its definition. The exit code is 1 if a
@@ -108,7 +108,7 @@ def trending(
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """Run the app for social streams under load, with its page in your browser.
+    """Run the app for social streams under load, with its page.
 
     Starts a Kafka broker and generates posts whose rate follows the rhythm of a day, with bursts and with
     repeated, late and malformed posts. Runs the app on them, and ends with every estimate beside the exact

@@ -62,11 +62,11 @@ def ingest(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Send files, feeds and sensor data to Kafka until Ctrl-C or SIGTERM; files exactly once.
+    """Send files, feeds and sensor data to Kafka; files exactly once.
 
-    The position in each file is stored in Kafka, in the same transaction as its lines, so a restart resumes
-    there, even after kill -9. The exit code is 1 if the agent can't continue; undelivered lines are read
-    again by the next start.
+    The agent runs until Ctrl-C or SIGTERM, or with `--once` until the end of the data. The position in each
+    file is stored in Kafka, in the same transaction as its lines, so a restart resumes there, even after kill
+    -9. The exit code is 1 if the agent can't continue; undelivered lines are read again by the next start.
 
         streamgauge ingest tail "/var/log/nginx/access.log*" --topic access
 

@@ -44,12 +44,13 @@ def replay(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Send the lines of files, or an archive, to a topic, unchanged and in order.
+    """Send the lines of files, or an archive, to a topic, in order.
 
-    Lines of JSON are sent in the rhythm of their own times, beginning immediately, and get these times as
-    timestamps. A time is text in ISO 8601, or a number since 1970, whose size reveals its unit. Name a nested
-    field by its path: `commit.at`. Lines without a time are sent together with the line before. The exit code
-    is 1 if a file can't be read, no broker answers or messages are lost.
+    Messages are sent unchanged. Lines of JSON are sent in the rhythm of their own times, beginning
+    immediately, and get these times as timestamps. A time is text in ISO 8601, or a number since 1970, whose
+    size reveals its unit. Name a nested field by its path: `commit.at`. Lines without a time are sent
+    together with the line before. The exit code is 1 if a file can't be read, no broker answers or messages
+    are lost.
 
     An archive (`streamgauge archive`), named by its path or URL, is sent with its keys, headers and
     timestamps, each message to its original partition. PATH/topic=NAME selects one of several topics.

@@ -55,12 +55,12 @@ def sql(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Run SQL statements in order, or open a console; docs/sql.md describes the dialect.
+    """Run SQL statements in order, or open a console.
 
-    A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has a LIMIT; without EMIT it answers
-    from the data that exists now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, run
-    together until Ctrl-C. With `--once` they run one after another. The exit code is 1 after the
-    first error, which ends the script.
+    docs/sql.md describes the dialect. A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has
+    a LIMIT; without EMIT it answers from the data that exists now. Queries that write, CREATE … AS SELECT and
+    INSERT INTO … SELECT, run together until Ctrl-C. With `--once` they run one after another. The exit code
+    is 1 after the first error, which ends the script.
 
         streamgauge sql
 

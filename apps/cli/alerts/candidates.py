@@ -37,10 +37,11 @@ def candidate(
         typer.Option(metavar="FILE", help="With --server: file with its token; else STREAMGAUGE_TOKEN."),
     ] = None,
 ) -> None:
-    """Write the page of a supernova candidate: light curve, cutouts, match, host and reason.
+    """Write the page of a supernova candidate, as a file to send.
 
-    The page is one self-contained file, which can be sent by mail. With `--input` it is created from recorded
-    packets, with `--server` from a live run that `streamgauge serve --app supernova` serves.
+    The page is self-contained: light curve, cutouts, match, host and reason in one file. With `--input` it is
+    created from recorded packets, with `--server` from a live run that `streamgauge serve --app supernova`
+    serves.
 
         streamgauge alerts candidate ZTF20aaelulu --input night.avro --set catalog=tns.csv
 
@@ -72,10 +73,10 @@ def voevent(
         str, typer.Option(metavar="ROLE", help="observation, prediction, utility or test.")
     ] = "observation",
 ) -> None:
-    """Write alerts about the sky as VOEvent 2.0 documents, for a broker such as Comet.
+    """Write alerts about the sky as VOEvent 2.0 documents.
 
-    Each alert becomes one file. Lines that aren't alerts, and alerts without a position, are skipped and
-    counted.
+    The documents are for a broker such as Comet. Each alert becomes one file. Lines that aren't alerts, and
+    alerts without a position, are skipped and counted.
 
         streamgauge alerts voevent alerts.jsonl --author ivo://org.example/candidates --output events
     """

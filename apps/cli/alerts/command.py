@@ -29,11 +29,10 @@ app = typer.Typer(
         streamgauge alerts test outlets.toml
 
         # no alerts about the hall for two hours
-        streamgauge alerts silence outlets.toml 'key=~"hall.*"' --for 2h --why painters
+        streamgauge alerts silence outlets.toml 'key=~"hall.*"' --for 2h
 
-        # a supernova candidate's page, and alerts as VOEvents
+        # the page of a supernova candidate, to send by mail
         streamgauge alerts candidate ZTF20aaelulu --input night.avro
-        streamgauge alerts voevent alerts.jsonl --author ivo://org.example/sn --output events
     """,
 )
 app.command()(test)

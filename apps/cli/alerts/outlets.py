@@ -22,7 +22,7 @@ def test(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each outlet.")] = False,
 ) -> None:
-    """Send a test message to each outlet and report which ones accepted it.
+    """Send a test message to each outlet; report which accepted it.
 
     The message says that it is a test; silences and matchers don't suppress it. The exit code is 1 if an
     outlet didn't accept it.

@@ -20,7 +20,7 @@ app = typer.Typer(
     cls=_Env,
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""Prepare machines: compile kernels, manage caches, pack Spark executors, Grafana.
+    help="""Prepare machines: kernels, caches, Spark executors, dashboards.
 
     None of this is required on your own machine: kernels are compiled, and Kafka's jars are downloaded, when
     they are first needed.

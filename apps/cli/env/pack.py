@@ -31,11 +31,12 @@ def pack(
         int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
 ) -> None:
-    """Create an archive of this environment, so Spark's executors need nothing installed.
+    """Create an archive of this environment for Spark's executors.
 
-    The archive has this Python, this package with its dependencies except Spark, and compiled kernels.
-    Executors unpack it into their working folder. They need the same operating system and processor
-    architecture as this machine; on another processor model they compile kernels of their own.
+    Executors then need nothing installed. The archive has this Python, this package with its dependencies
+    except Spark, and compiled kernels. Executors unpack it into their working folder. They need the same
+    operating system and processor architecture as this machine; on another processor model they compile
+    kernels of their own.
 
         streamgauge env pack environment.tar.gz
 

@@ -25,7 +25,7 @@ def warm(
         int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
 ) -> None:
-    """Compile the kernels ahead of time, for an image or a shared folder.
+    """Compile kernels ahead of time, for an image or a shared folder.
 
     Numba compiles a kernel when it is first called, and stores the result beside the package if that folder
     is writable, else in your cache folder. This command compiles all kernels, so new executors and containers

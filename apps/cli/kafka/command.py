@@ -22,7 +22,7 @@ app = typer.Typer(
     cls=_Kafka,
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""Look into topics and consumer groups; start a broker for experiments.
+    help="""Look into topics and groups; start a broker for experiments.
 
     `topics`, `tail` and `groups` work on any cluster (`--bootstrap-servers`). `start` runs real brokers in
     the background on this machine, until `stop`.

@@ -57,10 +57,11 @@ def list_(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """List the groups that have a table topic: state, members, lag, topics and streams.
+    """List groups of streams: state, members, lag, topics, streams.
 
-    The state is the brokers' word: `stable` while it has runs, `empty` after they have ended, `unknown` if
-    its offsets have expired. Lag counts offsets that wait, those behind open transactions included.
+    A group of a stream is one that has a table topic. Its state is the brokers' word: `stable` while it has
+    runs, `empty` after they have ended, `unknown` if its offsets have expired. Lag counts offsets that wait,
+    those behind open transactions included.
 
         streamgauge kafka groups list
 
@@ -127,12 +128,13 @@ def skip(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Skip messages on purpose, for example one that can't be processed, and keep open windows.
+    """Skip messages on purpose, and keep open windows.
 
-    All runs of the group must have ended. The next run continues at POSITION, and the account counts the
-    offsets in between as skipped. Without --offset, this accepts offsets that another program has set
-    (kafka-consumer-groups, a console). A run refuses such offsets until then, because messages would be
-    missing silently. To go back or to count again, use `streamgauge kafka groups reset`.
+    This leaves out a message that can't be processed, for example. All runs of the group must have ended. The
+    next run continues at POSITION, and the account counts the offsets in between as skipped. Without
+    --offset, this accepts offsets that another program has set (kafka-consumer-groups, a console). A run
+    refuses such offsets until then, because messages would be missing silently. To go back or to count again,
+    use `streamgauge kafka groups reset`.
 
         streamgauge kafka groups skip by-minute --topic posts --partition 3 --offset 1200
 
@@ -171,7 +173,7 @@ def reset(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Make the next run of a group count again from another position.
+    """Make a group count again from another position.
 
     All runs of the group must have ended. Open windows, and closed ones that were not emitted yet, are
     dropped. Emitted windows stay, and are emitted again if their rows are read again. To skip messages and
@@ -204,7 +206,7 @@ def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Switch a group to a changed definition, once the old windows have closed.
+    """Give a group a changed stream, once its old windows have closed.
 
     All runs of the group must have ended. The next run with the changed stream counts all later windows from
     their first row, so no window of either definition misses a row or counts one twice. Windows that were

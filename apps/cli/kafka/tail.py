@@ -53,12 +53,12 @@ def tail(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Print a topic's messages: time, partition, offset, key, value, headers.
+    """Print a topic's messages, decoded, with keys and headers.
 
-    JSON, Avro (with `--registry` or `--schema`) and text are decoded; tables of sketches and the deltas of a
-    table topic are summarised; other values are shown in hexadecimal. Only committed messages are read, and
-    no group is joined. Messages are in order within a partition. The exit code is 1 if no broker answers or
-    the topic doesn't exist.
+    Each has its time, partition and offset. JSON, Avro (with `--registry` or `--schema`) and text are
+    decoded; tables of sketches and the deltas of a table topic are summarised; other values are shown in
+    hexadecimal. Only committed messages are read, and no group is joined. Messages are in order within a
+    partition. The exit code is 1 if no broker answers or the topic doesn't exist.
 
         streamgauge kafka tail posts
 

@@ -38,7 +38,7 @@ def topics(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """List topics with partitions, message counts, last write and content type.
+    """List topics with partitions, messages, last write and contents.
 
     Messages are counted by offset, including those removed by compaction and transaction markers. Exits
     with 1 if no broker answers or a named topic doesn't exist.
