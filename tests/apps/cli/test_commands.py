@@ -27,7 +27,7 @@ def commands_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
         yield from commands_of(below, (*path, name))
 
 
-@pytest.mark.parametrize("command", commands_of(get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("command", list(commands_of(get_command(app))), ids=" ".join)
 def test_the_help_of_each_command_teaches_by_examples(ran: Ran, command: tuple[str, ...]) -> None:
     text = ran(*command, "--help")
     example = "  " + " ".join(["streamgauge", *command])
