@@ -50,7 +50,7 @@ demo: $(STAMP)
 
 # Tests on all cores would compile one kernel several times over; the demo compiles the few that it runs.
 $(VENV)/.warm: $(STAMP)
-	@$(BIN)/streamgauge warm
+	@$(BIN)/streamgauge env warm
 	@touch $@
 
 # PKG names a folder of the package; the laws are tests of sketches and samples, too.

@@ -1,8 +1,8 @@
 """The demo's first minute: when its page is there, when it has numbers of all apps, and when it has ended.
 
-Everything must be set up and its kernels compiled (``streamgauge warm``). Two figures each: seconds of the
-clock, which other work on the machine adds to, and seconds of processor time of the demo with all processes
-that it started. Linux only: processes are known by /proc.
+Everything must be set up and its kernels compiled (``streamgauge env warm``). Two figures each: seconds of
+the clock, which other work on the machine adds to, and seconds of processor time of the demo with all
+processes that it started. Linux only: processes are known by /proc.
 """
 
 from __future__ import annotations

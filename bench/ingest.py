@@ -66,7 +66,17 @@ def lines_of(path: Path, count: int) -> None:
 
 def ours(log: Path, bootstrap: str, topic: str, folder: Path) -> Command:
     code = "from streamgauge.apps.cli.program import main; main()"
-    options = ["ingest", "tail", str(log), "--to", topic, "--bootstrap-servers", bootstrap, "--name", topic]
+    options = [
+        "ingest",
+        "tail",
+        str(log),
+        "--topic",
+        topic,
+        "--bootstrap-servers",
+        bootstrap,
+        "--name",
+        topic,
+    ]
     return [sys.executable, "-c", code, *options], {}
 
 

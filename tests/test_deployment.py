@@ -123,4 +123,4 @@ def test_the_image_installs_extras_that_there_are_and_compiles_kernels() -> None
     project = (ROOT / "pyproject.toml").read_text()
     assert named == {"apps", "agents", "languages", "postgres", "registry", "serve"}
     assert all(re.search(rf"^{extra} = \[", project, re.M) for extra in named)
-    assert lines.count("streamgauge warm") == 2 and lines.count("USER 10001") == 2
+    assert lines.count("streamgauge env warm") == 2 and lines.count("USER 10001") == 2

@@ -117,7 +117,7 @@ def test_the_command_line_works_and_the_demo_names_the_extra(bare: dict[str, str
         return subprocess.run([PROGRAM, *arguments], env=bare, capture_output=True, text=True)
 
     assert "demo" in run("--help").stdout
-    assert run("warm", "--families", "count").returncode == 0
+    assert run("env", "warm", "--families", "count").returncode == 0
     demo = run("demo", "trending", "--engine", "spark")
     assert (demo.returncode, demo.stdout) == (1, "")
     assert demo.stderr.startswith("error: PySpark is not installed") and len(demo.stderr.splitlines()) == 1

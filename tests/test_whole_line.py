@@ -65,18 +65,18 @@ def test_a_replayed_archive_gives_the_same_tables_and_alerts(kafka: Any, tmp_pat
     def run_script(name: str) -> tuple[list[str], list[str]]:
         script = tmp_path / f"{name}.sql"
         script.write_text(_SCRIPT.format(topic=name))
-        streamgauge("sql", str(script), "--until", "latest")
+        streamgauge("sql", str(script), "--once")
         rows = values_of(kafka.bootstrap_servers, f"{name}.minutes")
         alerts = values_of(kafka.bootstrap_servers, f"{name}.hot")
         reported = [(alert["key"], alert["state"], alert["at"]) for alert in alerts]
         return sorted(map(json.dumps, rows)), sorted(map(str, reported))
 
-    [account] = streamgauge("ingest", "tail", str(log), "--to", topic, "--once", "--name", topic)
+    [account] = streamgauge("ingest", "tail", str(log), "--topic", topic, "--once", "--name", topic)
     assert (account["read"], account["sent"]) == (600, 600)
     rows, alerts = run_script(topic)
     assert len(rows) == 30 and len(alerts) >= 3
-    [kept] = streamgauge("archive", topic, "--to", archive, "--once")
+    [kept] = streamgauge("archive", topic, "--output", archive, "--once")
     assert kept["messages"] == 600
-    [sent] = streamgauge("replay", archive, "--to", again, "--speed", "max")
+    [sent] = streamgauge("replay", archive, "--topic", again, "--speed", "max")
     assert sent["sent"] == 600
     assert run_script(again) == (rows, alerts)

@@ -1,6 +1,6 @@
 """Feeds for the apps: their addresses and protocols under one name.
 
-`streamgauge ingest --preset jetstream --to posts` beside `streamgauge run trending --topic posts`.
+`streamgauge ingest --preset jetstream --topic posts` beside `streamgauge run trending --topic posts`.
 """
 
 from __future__ import annotations

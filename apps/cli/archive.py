@@ -30,28 +30,28 @@ _RETENTION_SECONDS = 60.0
 def archive(
     topics: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC... | verify DIR", help="Topics to archive; or an archive to check."),
+        typer.Argument(metavar="TOPIC | verify PATH", help="Topics to archive; or an archive to check."),
     ],
-    to: Annotated[
+    output: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="A folder, or a URL such as s3://bucket/archive."),
+        typer.Option(metavar="PATH", help="Folder to write to, or a URL such as s3://bucket/archive."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     size: Annotated[
         str, typer.Option(metavar="BYTES", help="Write a file once its messages reach this size …")
     ] = "128MiB",
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="… or this long after its first message, if sooner.")
+        str, typer.Option(metavar="LENGTH", help="… or this long after its first message, if sooner.")
     ] = "10m",
     keep: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Remove files with only older messages, such as 30d.")
+        str | None, typer.Option(metavar="LENGTH", help="Remove files with only older messages, such as 30d.")
     ] = None,
     group: Annotated[
-        str, typer.Option(metavar="NAME", help="Group whose archivers share the partitions.")
+        str, typer.Option(metavar="GROUP", help="Group whose archivers share the partitions.")
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="Stop after the data that exists now.")] = False,
-    start: Annotated[
-        str, typer.Option(metavar="earliest|latest", help="Where to start topics without files.")
+    offset: Annotated[
+        str, typer.Option(metavar="POSITION", help="earliest or latest: where to start topics without files.")
     ] = "earliest",
     skip_lost: Annotated[
         bool, typer.Option("--skip-lost", help="Skip messages that the topic has already removed.")
@@ -67,37 +67,38 @@ def archive(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Store topics as Parquet files, each message exactly once, until Ctrl-C.
+    """Store topics as Parquet files, each message exactly once.
 
-    Files are named DIR/topic=TOPIC/partition=P/OFFSET.parquet after their first offset, and have the columns
-    offset, timestamp, timestamp_type, key, value and headers. Spark, DuckDB, Polars and others read them. The
-    next run resumes where the files end; no offset is committed, and nothing is stored elsewhere.
-    `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it. With
-    `--delta`, DIR/topic=TOPIC is a Delta table of the same files.
+    It runs until Ctrl-C, or with `--once` until the end of the data. Files are named
+    PATH/topic=TOPIC/partition=P/OFFSET.parquet after their first offset, and have the columns offset,
+    timestamp, timestamp_type, key, value and headers. Spark, DuckDB, Polars and others read them. The next
+    run resumes where the files end; no offset is committed, and nothing is stored elsewhere. `streamgauge
+    replay PATH` sends an archived topic again, and `Stream.from_archive` counts over it. With `--delta`,
+    PATH/topic=TOPIC is a Delta table of the same files.
 
-    `verify DIR` checks the hash, the pages and the offsets of every file, and that no file is missing. If one
-    is damaged or missing, it is reported and the exit code is 1.
+    `verify PATH` checks the hash, the pages and the offsets of every file, and that no file is missing. If
+    one is damaged or missing, it is reported and the exit code is 1.
 
-        streamgauge archive posts trades --to archive
+        streamgauge archive posts trades --output archive
 
-        streamgauge archive posts --to archive --once --json
+        streamgauge archive posts --output archive --once --json
 
-        streamgauge archive posts --to s3://bucket/archive --interval 1m --keep 30d
+        streamgauge archive posts --output s3://bucket/archive --interval 1m --keep 30d
 
-        streamgauge archive posts --to archive --decode posts.sql
+        streamgauge archive posts --output archive --decode posts.sql
 
-        streamgauge archive posts --to archive --delta
+        streamgauge archive posts --output archive --delta
 
         streamgauge archive verify archive
     """
-    if to is None:
+    if output is None:
         kind, *places = topics
         if kind != "verify" or len(places) != 1:
-            raise ValueError("--to is missing: name the folder or URL of the archive")
+            raise ValueError("--output is missing: name the folder or URL of the archive")
         verify_archive(places[0], as_json)
         return
-    if start not in ("earliest", "latest"):
-        raise ValueError(f"--start must be earliest or latest, got {start}")
+    if offset not in ("earliest", "latest"):
+        raise ValueError(f"--offset must be earliest or latest, got {offset}")
     size_bytes, seconds = bytes_of(size), seconds_of("--interval", interval)
     kept = None if keep is None else seconds_of("--keep", keep)
     with at_once():
@@ -108,11 +109,11 @@ def archive(
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     known_topics(admin(settings))
-    store = store_of(to)
+    store = store_of(output)
     options = ArchiveOptions(
         size_bytes=size_bytes,
         interval_seconds=seconds,
-        start="latest" if start == "latest" else "earliest",
+        start="latest" if offset == "latest" else "earliest",
         skip_lost=skip_lost,
         delta=delta,
     )
@@ -127,10 +128,10 @@ def archive(
     decoders = {} if decode is None else decoders_of(decode, topics)
     archiver = Archiver(settings, topics, store, options, None if once else name, published, decoders)
     begun = time.monotonic()
-    removed = _run(archiver, once, kept, to)
+    removed = _run(archiver, once, kept, output)
     account: dict[str, Any] = {**asdict(archiver.account), "removed_files": removed}
     if as_json:
-        write_json({"topics": sorted(topics), "to": to, **account})
+        write_json({"topics": sorted(topics), "to": output, **account})
         return
     messages, files = amount(account["messages"], "message"), amount(account["files"], "file")
     write_line(

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from ...operators.watching.logs import LogFormat, log_to
 from ...operators.watching.terminal import LogFormatter, write_line
 from ...sketches.core.version import VERSION
-from .alerts import app as alerts
+from .alerts.command import app as alerts
 from .archive import archive
-from .bench import bench
-from .cache import cache
 from .demo import apps, scenarios, trending
-from .grafana import app as grafana
-from .groups import app as groups
+from .env.command import app as env
 from .ingest import ingest
-from .inspect import inspect
-from .kafka import app as kafka
-from .pack import pack
+from .kafka.command import app as kafka
+from .moved import CommandLine
 from .query import query
 from .replay import replay
 from .run import run
@@ -30,45 +25,23 @@ from .serve import serve
 from .size import size
 from .sketch import sketch
 from .sql import sql
-from .supernova import app as supernova
-from .tail import tail
-from .topics import topics
-from .warm import warm
+
+_BEGIN, _MOVE = "Start here", "Bring data into Kafka, store it, send it again"
+_ASK, _OPERATE = "Questions", "Kafka, alerts, machines"
 
 
-class _Ordered(TyperGroup):
-    """Commands in the order in which a newcomer needs them."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [
-            "demo",
-            "run",
-            "sketch",
-            "kafka",
-            "topics",
-            "tail",
-            "replay",
-            "ingest",
-            "archive",
-            "sql",
-            "serve",
-            "query",
-            "inspect",
-            "warm",
-            "cache",
-            "pack",
-            "size",
-            "groups",
-            "alerts",
-            "grafana",
-            "supernova",
-            "bench",
-        ]
+class _Program(CommandLine):
+    names = (
+        *("demo", "run", "sketch"),
+        *("ingest", "archive", "replay"),
+        *("sql", "query", "serve"),
+        *("kafka", "alerts", "size", "env"),
+    )
 
 
 app = typer.Typer(
     name="streamgauge",
-    cls=_Ordered,
+    cls=_Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -94,13 +67,13 @@ app = typer.Typer(
 
         # replay a recording into a topic, sixty times faster, and watch it
         streamgauge replay posts.jsonl --topic posts --speed 60x
-        streamgauge tail posts --follow
+        streamgauge kafka tail posts --follow
 
         # follow log files into a topic, exactly once
-        streamgauge ingest tail "/var/log/nginx/access.log*" --to access
+        streamgauge ingest tail "/var/log/nginx/access.log*" --topic access
 
         # archive a topic as Parquet files, and send it again
-        streamgauge archive posts --to archive --once
+        streamgauge archive posts --output archive --once
         streamgauge replay archive --topic posts-again --speed max
 
         # run SQL statements on a broker
@@ -115,33 +88,40 @@ app = typer.Typer(
 )
 
 demo = typer.Typer(
-    name="demo", help="Complete examples, on a Kafka broker started for you.", no_args_is_help=True
+    name="demo",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="""Run complete examples, on a Kafka broker started for you.
+
+    Kafka is downloaded the first time; only Java 17 has to be installed. Ctrl-C ends everything that a demo
+    has started.
+
+        # five apps on live messages, and their page
+        streamgauge demo apps
+
+        # one app under load, on Spark
+        streamgauge demo trending --engine spark
+
+        # 28 common questions, each with a short definition; needs no broker
+        streamgauge demo scenarios
+    """,
 )
-demo.command("apps")(apps)
-demo.command("scenarios")(scenarios)
-demo.command("trending")(trending)
-app.add_typer(demo)
-app.add_typer(kafka)
-app.add_typer(groups)
-app.add_typer(alerts)
-app.add_typer(grafana)
-app.add_typer(supernova)
-app.command()(topics)
-app.command()(tail)
-app.command()(replay)
-app.command()(ingest)
-app.command()(archive)
-app.command()(run)
-app.command()(sketch)
-app.command()(sql)
-app.command()(serve)
-app.command()(query)
-app.command()(inspect)
-app.command()(warm)
-app.command()(cache)
-app.command()(pack)
-app.command()(size)
-app.command()(bench)
+demo.command()(apps)
+demo.command()(trending)
+demo.command()(scenarios)
+app.add_typer(demo, rich_help_panel=_BEGIN)
+app.command(rich_help_panel=_BEGIN)(run)
+app.command(rich_help_panel=_BEGIN)(sketch)
+app.command(rich_help_panel=_MOVE)(ingest)
+app.command(rich_help_panel=_MOVE)(archive)
+app.command(rich_help_panel=_MOVE)(replay)
+app.command(rich_help_panel=_ASK)(sql)
+app.command(rich_help_panel=_ASK)(query)
+app.command(rich_help_panel=_ASK)(serve)
+app.add_typer(kafka, rich_help_panel=_OPERATE)
+app.add_typer(alerts, rich_help_panel=_OPERATE)
+app.command(rich_help_panel=_OPERATE)(size)
+app.add_typer(env, rich_help_panel=_OPERATE)
 
 
 def _version(requested: bool) -> None:

@@ -22,7 +22,9 @@ class DemoEngine(StrEnum):
 
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="Duration of the generated messages.")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the generated messages.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port of the page; 0 picks a free one.")]
+Port = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65_535, help="Port of the page; 0 picks a free one.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not only a summary.")]
 
@@ -30,7 +32,7 @@ Details = Annotated[bool, typer.Option("--details", help="Show every answer at t
 def apps(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[APP]...", help=f"{', '.join(APPS)}; all of them unless named."),
+        typer.Argument(metavar="APP", help=f"{', '.join(APPS)}; all of them unless named."),
     ] = None,
     engine: Annotated[
         DemoEngine, typer.Option(help="The standalone consumer, Spark, or mixed: the first app on Spark.")
@@ -41,7 +43,7 @@ def apps(
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """Run the apps on generated messages, with one page in your browser.
+    """Run the apps on live messages, with one page in your browser.
 
     Starts a Kafka broker, sends a few hours of messages for each app and then live ones, runs the apps on
     them, and serves their page. The logs app reads a file that an agent tails. The messages contain
@@ -70,13 +72,13 @@ def scenarios(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SCENARIO]...",
+            metavar="SCENARIO",
             help="Scenarios or fields: social, logs, finance, astronomy, things; default: all.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run scenarios: common questions, each with a short definition that answers it.
+    """Run scenarios: common questions with definitions that answer them.
 
     Each scenario has a stream, rules and generated messages in which the incident happens once. Scenarios run
     in this process, without a broker; a single one is shown with its definition. The exit code is 1 if a
@@ -99,14 +101,14 @@ def trending(
     engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
     seconds: Seconds = 60.0,
     rate: Annotated[
-        float, typer.Option(metavar="POSTS", min=1, help="Posts per second to generate, on average.")
+        float, typer.Option(metavar="NUMBER", min=1, help="Posts per second to generate, on average.")
     ] = 1_000.0,
     seed: Seed = 0,
     port: Port = 8055,
     as_json: Json = False,
     details: Details = False,
 ) -> None:
-    """Run the app for social streams under load, with its page in your browser.
+    """Run the app for social streams under load, with its page.
 
     Starts a Kafka broker and generates posts whose rate follows the rhythm of a day, with bursts and with
     repeated, late and malformed posts. Runs the app on them, and ends with every estimate beside the exact

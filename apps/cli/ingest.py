@@ -24,21 +24,24 @@ def ingest(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CONFIG.toml | tail FILE...", help="A configuration, or tail and files to follow."
+            metavar="CONFIG.toml | tail FILE", help="A configuration, or tail and files to follow."
         ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Preset of a feed; --preset list shows all.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Destination topic, created if missing.")
+    topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Topic to send to, created if missing.")
     ] = None,
     given: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the preset.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting of the preset. Repeatable."),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Agent name, under which positions are stored; default: host name."),
+        typer.Option(
+            metavar="NAME", help="Agent name, under which positions are stored; default: host name."
+        ),
     ] = None,
     multiline: Annotated[
         str | None,
@@ -49,25 +52,27 @@ def ingest(
     metrics: Annotated[
         str | None, typer.Option(metavar="[HOST:]PORT", help="Address to serve /metrics, /health and /ready.")
     ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions, if the topic has to be created.")] = 1,
-    folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for file channels and local positions.")
+    partitions: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Partitions, if the topic has to be created.")
+    ] = 1,
+    state: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for file channels and local positions.")
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Send files, feeds and sensor data to Kafka until Ctrl-C or SIGTERM; files exactly once.
+    """Send files, feeds and sensor data to Kafka; files exactly once.
 
-    The position in each file is stored in Kafka, in the same transaction as its lines, so a restart resumes
-    there, even after kill -9. The exit code is 1 if the agent can't continue; undelivered lines are read
-    again by the next start.
+    The agent runs until Ctrl-C or SIGTERM, or with `--once` until the end of the data. The position in each
+    file is stored in Kafka, in the same transaction as its lines, so a restart resumes there, even after kill
+    -9. The exit code is 1 if the agent can't continue; undelivered lines are read again by the next start.
 
-        streamgauge ingest tail "/var/log/nginx/access.log*" --to access
+        streamgauge ingest tail "/var/log/nginx/access.log*" --topic access
 
-        streamgauge ingest tail app.log --to app --multiline '^\\d{4}-\\d\\d-\\d\\d ' --once --json
+        streamgauge ingest tail app.log --topic app --multiline '^\\d{4}-\\d\\d-\\d\\d ' --once --json
 
-        streamgauge ingest --preset jetstream --to posts
+        streamgauge ingest --preset jetstream --topic posts
 
         streamgauge ingest agent.toml --metrics 9400
     """
@@ -80,24 +85,24 @@ def ingest(
     if preset == "list":
         return _show_presets()
     name = name or socket.gethostname()
-    folder = folder or _state_folder()
+    folder = state or _state_folder()
     kafka: dict[str, Any] = kafka_settings(bootstrap_servers, config, config_file)
     kind, *files = what or [""]
     if (preset is not None) + bool(kind) != 1:
         raise ConfigError('pass a configuration file, "tail" with files, or --preset NAME')
     if kind == "tail" or preset is not None:
-        if not to:
-            raise ConfigError("--to is missing: name the topic that messages go to")
+        if not topic:
+            raise ConfigError("--topic is missing: name the topic that messages go to")
         known_topics(admin(kafka))  # says at once that no broker answers
-    sink = {"type": "kafka", "topic": to, "partitions": partitions, "config": kafka}
+    sink = {"type": "kafka", "topic": topic, "partitions": partitions, "config": kafka}
     if kind == "tail":
         plan = _tail_plan(files, multiline, sink, name, folder)
     elif preset is not None:
         plan = _preset_plan(preset, named_values(given), sink, name, folder)
     else:
-        if files or to:
+        if files or topic:
             raise ConfigError(
-                f"{kind}: a configuration names its files and topics; leave out the files and --to"
+                f"{kind}: a configuration names its files and topics; leave out the files and --topic"
             )
         from ...agents.ingest.config import read_config
 

@@ -7,12 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...operators.watching.terminal import write_line
+from ...operators.watching.terminal import write_json, write_line
 
-TablePath = Annotated[
-    Path,
-    typer.Argument(metavar="TABLE", help="A Parquet or Arrow IPC file of sketches, or a folder of them."),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 _Many = list[str] | None
 
@@ -30,7 +26,7 @@ def query(
         str,
         typer.Argument(
             metavar="QUESTION",
-            help="rows, distinct, top-k, quantiles, cdf, frequency, membership, sample or sets.",
+            help="rows, distinct, top-k, quantiles, cdf, frequency, membership, sample or sets; or describe.",
         ),
     ] = "rows",
     column: Annotated[str, typer.Option(metavar="NAME", help="The column to query.")] = "",
@@ -52,21 +48,25 @@ def query(
     zone: Annotated[
         str, typer.Option(metavar="NAME", help="Time zone of the windows; default: the table's, or UTC.")
     ] = "",
-    offset: Annotated[
+    window_offset: Annotated[
         str, typer.Option(metavar="LENGTH", help="Shift the windows, such as by 6h or -1h.")
     ] = "",
     by: Annotated[
         _Many,
-        typer.Option(metavar="KEY", help='Keep this key; others are merged. Repeatable; "none" for none.'),
+        typer.Option(metavar="NAME", help='Keep this key; others are merged. Repeatable; "none" for none.'),
     ] = None,
     key: Annotated[
         _Many, typer.Option(metavar="KEY=VALUE", help="Select groups with this key value. Repeatable.")
     ] = None,
-    null: Annotated[_Many, typer.Option(metavar="KEY", help="Also select groups without this key.")] = None,
+    null: Annotated[
+        _Many, typer.Option(metavar="NAME", help="Also select groups without this key. Repeatable.")
+    ] = None,
     closed: Annotated[bool, typer.Option("--closed", help="Leave out windows that are still open.")] = False,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="For top-k: number of items.")] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", metavar="NUMBER", min=1, help="For top-k: number of items.")
+    ] = None,
     q: Annotated[
-        _Many, typer.Option("-q", metavar="RANK", help="For quantiles: a rank, such as 0.99.")
+        _Many, typer.Option("-q", metavar="RANK", help="For quantiles: a rank, such as 0.99. Repeatable.")
     ] = None,
     x: Annotated[_Many, typer.Option("-x", metavar="VALUE", help="For cdf: a value.")] = None,
     item: Annotated[
@@ -81,9 +81,11 @@ def query(
         typer.Option("--as", metavar="KIND", help="Item type, if not recorded: text, whole or number."),
     ] = "",
     order: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Order rows by this column, biggest first as in -posts.")
+        str, typer.Option(metavar="NAME", help="Order rows by this column, biggest first as in -posts.")
     ] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="NUMBER", min=1, help="Maximum number of rows.")
+    ] = None,
     other: Annotated[str, typer.Option(metavar="NAME", help="For sets: the other set's column.")] = "",
     other_key: Annotated[
         _Many, typer.Option(metavar="KEY=VALUE", help="For sets: the other set's groups.")
@@ -97,10 +99,13 @@ def query(
     """Query a table of sketches; each answer has its bounds.
 
     A table is a folder that `SketchesToParquet` wrote, a file that `SketchTable.write` or `streamgauge sketch
-    --to` wrote, or a table of `streamgauge serve`. Coarser windows and fewer keys are merged from the
-    sketches, without further error. Without a question, one row is shown for each window and group.
+    --output` wrote, or a table of `streamgauge serve`. Coarser windows and fewer keys are merged from the
+    sketches, without further error. Without a question, one row is shown for each window and group;
+    `describe` shows what a stored table holds: its windows, keys and aggregates with parameters and sizes.
 
         streamgauge query trades
+
+        streamgauge query trades describe
 
         streamgauge query trades --every 1h --by symbol
 
@@ -115,6 +120,7 @@ def query(
     import sys
 
     from ...queries.question.question import question as read
+    from ..tables.description import description, show_description
     from ..tables.request import answered
     from ..tables.view import notes, print_json, show
 
@@ -126,7 +132,7 @@ def query(
         "last": [last],
         "every": [every],
         "zone": [zone],
-        "offset": [offset],
+        "offset": [window_offset],
         "by": by,
         "null": null,
         "open": ["false" if closed else ""],
@@ -148,6 +154,17 @@ def query(
             if not equals:
                 raise ValueError(f"--{prefix} {pair}: write it as --{prefix} lang=en")
             parameters.setdefault(f"{prefix}.{name}", []).append(value)
+    if question == "describe":
+        if parameters:
+            raise ValueError(f"describe takes no options except --json, got {', '.join(parameters)}")
+        if table.startswith(("http://", "https://")):
+            raise ValueError("describe is for stored tables; a server describes its tables at /tables")
+        about = description(table)
+        if as_json:
+            write_json(about)
+        else:
+            show_description(about)
+        return
     read(question, parameters)  # what is wrong with the question alone is said before anything is read
     answer = answered(table, question, parameters, token_file)
     if as_json:

@@ -22,39 +22,42 @@ if TYPE_CHECKING:
 def replay(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Files of lines, plain or .gz; - is stdin; or an archive."),
+        typer.Argument(metavar="FILE", help="Files of lines, plain or .gz; - is stdin; or an archive."),
     ],
     topic: Annotated[
         str,
-        typer.Option("--topic", "--to", metavar="NAME", help="Destination topic, created if missing."),
+        typer.Option(metavar="TOPIC", help="Topic to send to, created if missing."),
     ],
     bootstrap_servers: Servers = "localhost:9092",
     speed: Speed = "1x",
     time: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Time field of JSON lines; detected by default."),
+        typer.Option(metavar="NAME", help="Time field of JSON lines; detected by default."),
     ] = None,
-    key: Annotated[str | None, typer.Option(metavar="FIELD", help="Field to use as message key.")] = None,
+    key_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field to use as message key.")
+    ] = None,
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Partitions, if the topic has to be created.")
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Partitions, if the topic has to be created.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Send the lines of files, or an archive, to a topic, unchanged and in order.
+    """Send the lines of files, or an archive, to a topic, in order.
 
-    Lines of JSON are sent in the rhythm of their own times, beginning immediately, and get these times as
-    timestamps. A time is text in ISO 8601, or a number since 1970, whose size reveals its unit. Name a nested
-    field by its path: `commit.at`. Lines without a time are sent together with the line before. The exit code
-    is 1 if a file can't be read, no broker answers or messages are lost.
+    Messages are sent unchanged. Lines of JSON are sent in the rhythm of their own times, beginning
+    immediately, and get these times as timestamps. A time is text in ISO 8601, or a number since 1970, whose
+    size reveals its unit. Name a nested field by its path: `commit.at`. Lines without a time are sent
+    together with the line before. The exit code is 1 if a file can't be read, no broker answers or messages
+    are lost.
 
-    An archive (`streamgauge archive`), named by its folder or URL, is sent with its keys, headers and
-    timestamps, each message to its original partition. DIR/topic=NAME selects one of several topics.
+    An archive (`streamgauge archive`), named by its path or URL, is sent with its keys, headers and
+    timestamps, each message to its original partition. PATH/topic=NAME selects one of several topics.
 
         streamgauge replay posts.jsonl --topic posts
 
-        streamgauge replay monday.jsonl.gz tuesday.jsonl.gz --topic trades --speed 60x --key symbol
+        streamgauge replay monday.jsonl.gz tuesday.jsonl.gz --topic trades --speed 60x --key-field symbol
 
         streamgauge replay access.log --topic logs --speed max
 
@@ -69,7 +72,7 @@ def replay(
 
     times = faster(speed)
     settings = kafka_settings(bootstrap_servers, config, config_file)
-    source, time_field, needed = _source(files, time, key, times)
+    source, time_field, needed = _source(files, time, key_field, times)
     client = admin(settings)
     known_topics(client)
     ensure_topic(client, topic, partitions or needed)
@@ -99,7 +102,7 @@ def _source(
         from ...operators.archive.recording import Recording
         from ..recordings.archived import Archived
 
-        for option, given in (("--time", time), ("--key", key)):
+        for option, given in (("--time", time), ("--key-field", key)):
             if given is not None:
                 raise ValueError(
                     f"{option} is for files of lines; archived messages have a time and a key already; "

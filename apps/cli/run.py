@@ -38,7 +38,7 @@ def run(
         ),
     ] = None,
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files of the recording.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="More files of the recording.")
     ] = None,
     format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="Message format; detected by default.")
@@ -63,15 +63,15 @@ def run(
     bootstrap_servers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Brokers for a live run.")
     ] = None,
-    topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic to read live.")] = None,
+    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Topic to read live.")] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Consumer group of a live run, which resumes it."),
+        typer.Option(metavar="GROUP", help="Consumer group of a live run, which resumes it."),
     ] = None,
     alerts_topic: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
+            metavar="TOPIC",
             help="Topic for alerts, exactly once; live default: GROUP.alerts.",
         ),
     ] = None,
@@ -124,9 +124,12 @@ def run(
     keep: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="With --table: retention of windows, such as 30d.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Live: number of worker processes.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Live: number of worker processes.")
+    ] = 1,
     metrics: Annotated[
-        str | None, typer.Option(metavar="PORT", help="Live: port for Prometheus metrics and health.")
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Live: address to serve /metrics, /health and /ready."),
     ] = None,
     truncated: Annotated[
         Truncated, typer.Option(help="Live: what to do if a log lost counted messages.")

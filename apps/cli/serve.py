@@ -18,13 +18,11 @@ from .settings import Config, ConfigFile, Servers, kafka_settings, named_values
 def serve(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]...", help="Files of sketches, Parquet or Arrow IPC, or folders of them."
-        ),
+        typer.Argument(metavar="PATH", help="Files of sketches, Parquet or Arrow IPC, or folders of them."),
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Serve the live table of this group. Repeatable."),
+        typer.Option(metavar="GROUP", help="Serve the live table of this group. Repeatable."),
     ] = None,
     app: Annotated[
         list[str] | None,
@@ -35,7 +33,9 @@ def serve(
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Setting of the app, same as for its run."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Setting of the app, same as for its run. Repeatable."
+        ),
     ] = None,
     rules: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Rules in TOML, same as for the app's run.")
@@ -45,7 +45,7 @@ def serve(
     ] = None,
     alerts_topic: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Topic of the app's alerts; default: GROUP.alerts."),
+        typer.Option(metavar="TOPIC", help="Topic of the app's alerts; default: GROUP.alerts."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
@@ -54,14 +54,16 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; beyond loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
+        int, typer.Option(metavar="PORT", min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
     ] = 8055,
     token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File with the clients' token; else STREAMGAUGE_TOKEN."),
     ] = None,
     keep: Annotated[str, typer.Option(metavar="LENGTH", help="Time to keep closed windows.")] = "24h",
-    keep_mib: Annotated[int, typer.Option(min=1, help="Memory for closed windows, in MiB per table.")] = 1024,
+    keep_mib: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Memory for closed windows, in MiB per table.")
+    ] = 1024,
     table: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="Folder of closed windows that the run stores with --table."),
@@ -70,8 +72,10 @@ def serve(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder to store closed windows for the next start."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Queries to answer in parallel.")] = 4,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Timeout of a query.")] = 30.0,
+    threads: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Queries to answer in parallel.")] = 4,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Longest duration of a query.")
+    ] = 30.0,
 ) -> None:
     """Serve tables of sketches over HTTP until Ctrl-C.
 
@@ -130,7 +134,7 @@ def serve(
     live = {name: tables[name] for name in shown.groups}
     if table is not None:
         tables |= {name: TableWithKept(one, _folder(table, name, live)) for name, one in live.items()}
-    service = Service(tables, threads=threads, seconds=seconds)
+    service = Service(tables, threads=threads, seconds=timeout)
     routes = page_routes(service, shown.apps)
     server = QueryServer(service, host, port, token, routes, OPEN_TO_ALL)
     # uvicorn ends in order at a signal, and raises it again then.

@@ -13,8 +13,10 @@ from .query import AsJson
 
 
 def size(
-    rate: Annotated[float, typer.Option(min=0.001, help="Messages per second.")],
-    keys: Annotated[int, typer.Option(min=1, help="Groups: different values of the stream's keys.")] = 1,
+    rate: Annotated[float, typer.Option(metavar="NUMBER", min=0.001, help="Messages per second.")],
+    keys: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Groups: different values of the stream's keys.")
+    ] = 1,
     aggregates: Annotated[
         str,
         typer.Option(
@@ -24,22 +26,30 @@ def size(
     window: Annotated[str, typer.Option(metavar="LENGTH", help="Length of the tumbling windows.")] = "1m",
     checkpoint: Annotated[str, typer.Option(metavar="LENGTH", help="Time between checkpoints.")] = "1s",
     partitions: Annotated[
-        int, typer.Option(min=0, help="Partitions of the input; 0: one for every 50,000 messages per second.")
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="Partitions of the input; 0: one for every 50,000 messages per second.",
+        ),
     ] = 0,
     keyed: Annotated[
         bool, typer.Option("--keyed", help="The input is partitioned by the stream's keys.")
     ] = False,
-    message_bytes: Annotated[int, typer.Option(min=0, help="Mean size of a message; 0: about 70 bytes.")] = 0,
+    message_bytes: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="Mean size of a message; 0: about 70 bytes.")
+    ] = 0,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure the costs on this machine first.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the workers, mergers, memory and table topic of a stream straight off Kafka.
+    """Estimate the workers, mergers, memory and traffic of a stream.
 
-    Costs were measured on one processor, which the answer names; yours differs. With `--calibrate` they are
-    measured here in a few seconds, on synthetic rows and without a broker. Bytes are exact for synthetic
-    rows: their sketches are serialised.
+    The stream is one straight off Kafka; its traffic is that of the table topic. Costs were measured on one
+    processor, which the answer names; yours differs. With `--calibrate` they are measured here in a few
+    seconds, on synthetic rows and without a broker. Bytes are exact for synthetic rows: their sketches are
+    serialised.
 
         # 50,000 messages per second, distinct users and top tags of 1,000 keys by the minute
         streamgauge size --rate 50000 --keys 1000 --aggregates distinct,top_k --window 1m

@@ -27,49 +27,58 @@ def sketch(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Files, folders or patterns of Parquet, CSV, lines of JSON or Arrow IPC.",
         ),
     ],
     time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column with the event time; needed for windows.")
+        str, typer.Option(metavar="NAME", help="Column with the event time; needed for windows.")
     ] = "",
     time_unit: Annotated[
         TimeUnit | None,
         typer.Option(metavar="s|ms|us|ns", help="Unit of times that are numbers since 1970."),
     ] = None,
     window: Annotated[str, typer.Option(metavar="LENGTH", help="Window length, such as 1m or 1h.")] = "",
-    by: Annotated[_Columns, typer.Option(metavar="COLUMN", help="Group by this column. Repeatable.")] = None,
+    by: Annotated[_Columns, typer.Option(metavar="NAME", help="Group by this column. Repeatable.")] = None,
     distinct: Annotated[
         _Columns,
         typer.Option(
-            metavar="COLUMN", help="Count distinct values of this column, except empty strings. Repeatable."
+            metavar="NAME", help="Count distinct values of this column, except empty strings. Repeatable."
         ),
     ] = None,
     top_k: Annotated[
         _Columns,
-        typer.Option("--top-k", metavar="COLUMN", help="Most frequent values of this column. Repeatable."),
+        typer.Option("--top-k", metavar="NAME", help="Most frequent values of this column. Repeatable."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="For --top-k: number of values.")] = 10,
+    k: Annotated[
+        int, typer.Option("-k", metavar="NUMBER", min=1, help="For --top-k: number of values.")
+    ] = 10,
     quantiles: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="Quantiles of this column. Repeatable.")
+        _Columns, typer.Option(metavar="NAME", help="Quantiles of this column. Repeatable.")
     ] = None,
     sample: Annotated[
-        _Columns, typer.Option(metavar="COLUMN", help="Ten random values of this column. Repeatable.")
+        _Columns, typer.Option(metavar="NAME", help="Ten random values of this column. Repeatable.")
     ] = None,
-    to: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File for the sketches, .parquet or .arrow, for `query`."),
+        typer.Option(metavar="PATH", help="File for the sketches, .parquet or .arrow, for `query`."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Maximum number of rows: {_SHOWN}, or all with --json.")
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            metavar="NUMBER",
+            min=1,
+            help=f"Maximum number of rows: {_SHOWN}, or all with --json.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count and sketch the rows of files; each estimate has its bounds.
 
-    Files are read piece by piece on all cores and may be larger than memory. Sketches stored with `--to` can
-    be merged with sketches of other files, of a topic or of Spark, and `streamgauge query` reads them.
+    Files are read piece by piece on all cores and may be larger than memory. Sketches stored with `--output`
+    can be merged with sketches of other files, of a topic or of Spark, and `streamgauge query` reads them.
 
         # how many users are there, and which tags are used most?
         streamgauge sketch posts.parquet --distinct user --top-k tag
@@ -78,7 +87,7 @@ def sketch(
         streamgauge sketch "logs/2026/*/*.parquet" --time at --window 1h --by service --quantiles ms
 
         # store the sketches, then roll them up to days
-        streamgauge sketch posts/ --time at --window 1h --distinct user --to posts-sketches.parquet
+        streamgauge sketch posts/ --time at --window 1h --distinct user --output posts-sketches.parquet
         streamgauge query posts-sketches.parquet --every 1d
     """
     with at_once():
@@ -111,8 +120,8 @@ def sketch(
             rows = rows.tumbling(window)
         table = table_over(rows.agg(rows=count(), **aggregates), files, None, progress=True)
         _check_counted(table.account, time)
-        if to is not None:
-            table.write(to)
+        if output is not None:
+            table.write(output)
     answers = table.answers()
     shown = answers.head(limit or (answers.height if as_json else _SHOWN))
     if as_json:
@@ -122,10 +131,10 @@ def sketch(
     _show(shown.to_dicts(), max(k, _SAMPLED))
     left = answers.height - shown.height
     if left > 0:
-        write_line(f"{amount(left, 'more row')}; --limit shows more, --to keeps them all")
+        write_line(f"{amount(left, 'more row')}; --limit shows more, --output stores all")
     refused = table.account.dead_lettered
     said = f", {refused:,} of which can't be counted" if refused else ""
-    kept = "" if to is None else f"; the sketches are in {to}"
+    kept = "" if output is None else f"; the sketches are in {output}"
     write_line(f"{amount(table.account.read, 'row')} read{said}{kept}")
 
 

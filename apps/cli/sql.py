@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def sql(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A script; - is standard input.")
+        Path | None, typer.Argument(metavar="FILE", help="A script; - is standard input.")
     ] = None,
     execute: Annotated[
         str | None, typer.Option("-e", "--execute", metavar="TEXT", help="Statements, with ; between them.")
@@ -32,10 +32,9 @@ def sql(
         Path | None,
         typer.Option(metavar="FILE", help="Run this script without a broker and check ASSERT VALUES."),
     ] = None,
-    until: Annotated[
-        Literal["latest"] | None,
-        typer.Option(help="latest: stop queries after the messages that exist now."),
-    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop queries after the data that exists now.")
+    ] = False,
     engine: Annotated[
         RunEngine, typer.Option(help="Engine for queries: consumers, or Spark.")
     ] = RunEngine.local,
@@ -44,24 +43,24 @@ def sql(
         typer.Option(metavar="FOLDER", help="Checkpoint folder for queries on Spark."),
     ] = None,
     group: Annotated[
-        str, typer.Option(metavar="NAME", help="Group under which writing queries resume.")
+        str, typer.Option(metavar="GROUP", help="Group under which writing queries resume.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per statement.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print rows as CSV, with a header.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File for the last rows: .arrow, .parquet or .csv."),
+        typer.Option(metavar="PATH", help="File for the last rows: .arrow, .parquet or .csv."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Run SQL statements in order, or open a console; docs/sql.md describes the dialect.
+    """Run SQL statements in order, or open a console.
 
-    A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has a LIMIT; without EMIT it answers
-    from the data that exists now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, run
-    together until Ctrl-C. With `--until latest` they run one after another. The exit code is 1 after the
-    first error, which ends the script.
+    docs/sql.md describes the dialect. A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has
+    a LIMIT; without EMIT it answers from the data that exists now. Queries that write, CREATE … AS SELECT and
+    INSERT INTO … SELECT, run together until Ctrl-C. With `--once` they run one after another. The exit code
+    is 1 after the first error, which ends the script.
 
         streamgauge sql
 
@@ -109,7 +108,7 @@ def sql(
             runs: QueryRuns = SparkRuns(stack.enter_context(spark_session(state)), state)
         else:
             runs = ConsumerRuns(group)
-        brokers = Brokers(settings, until, runs)
+        brokers = Brokers(settings, "latest" if once else None, runs)
         runner: Engine = Memory() if test is not None else brokers
         if test is None:
             stack.callback(brokers.stop)

@@ -40,7 +40,7 @@ def not_there(name: str, known: Any) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "`streamgauge topics` lists those that do"
+    hint = f"did you mean {near[0]!r}?" if near else "`streamgauge kafka topics` lists those that do"
     return f"the topic {name!r} doesn't exist; {hint}"
 
 

@@ -32,7 +32,7 @@ def topics_of(store: Store) -> dict[str, list[int]]:
     if not topics:
         raise ArchiveError(
             f"{store.name} is not an archive: it has no folders topic=…/partition=…; "
-            "`streamgauge archive TOPIC --to FOLDER` makes one"
+            "`streamgauge archive TOPIC --output FOLDER` makes one"
         )
     return topics
 

@@ -146,7 +146,7 @@ def describe_group(config: Mapping[str, Any], group: str) -> GroupOverview:
     if not tables and not offsets:
         raise ValueError(
             f"there is no group {group!r} with offsets or a table topic at {client.address}; "
-            "`streamgauge groups list` names those that exist"
+            "`streamgauge kafka groups list` names those that exist"
         )
     members = _members(client, group) if group in states else ()
     read = {where.topic for where in offsets} | {

@@ -93,7 +93,7 @@ def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_ru
     begin before those of the old one have ended; and for a change with which the group can continue by
     itself.
 
-        sg.migrate("by-minute", posts)    # or: streamgauge groups migrate by-minute streams:posts
+        sg.migrate("by-minute", posts)    # or: streamgauge kafka groups migrate by-minute streams:posts
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -188,7 +188,7 @@ def _old_topic(group_id: str, tables: set[str], fingerprints: set[str]) -> str:
         raise ValueError(
             f"the group {group_id!r} has {len(old) or 'no'} table topic{'s' * (len(old) > 1)} that a new "
             "definition could follow: start the changed stream, or count again from a place with: "
-            f"streamgauge groups reset {group_id}"
+            f"streamgauge kafka groups reset {group_id}"
         )
     return next(iter(old))
 

@@ -41,10 +41,10 @@ class StreamInput:
     def over_archive(self, place: str) -> Self:
         """The same stream, reading its topics from an archive in place of brokers.
 
-        `place` is the folder or URL passed to `streamgauge archive --to`. `run` then returns the result that
-        a run with ``until="latest"`` would have had on the archived topics, by the clock of the recording;
-        ``on_spark(spark, streaming=False)`` does the same on Spark. Neither needs a broker. The definition
-        stays the same, so the tables of both can be merged and compared.
+        `place` is the folder or URL passed to `streamgauge archive --output`. `run` then returns the result
+        that a run with ``until="latest"`` would have had on the archived topics, by the clock of the
+        recording; ``on_spark(spark, streaming=False)`` does the same on Spark. Neither needs a broker. The
+        definition stays the same, so the tables of both can be merged and compared.
 
         Raises `TypeError` for a stream of frames.
 

@@ -106,7 +106,7 @@ class RowStream(StreamInput):
     ) -> Self:
         """A stream of an archived topic's messages, read from files in place of brokers.
 
-        `place` is the folder or URL passed to `streamgauge archive --to`; the folder of one topic,
+        `place` is the folder or URL passed to `streamgauge archive --output`; the folder of one topic,
         ``"archive/topic=posts"``, needs no `topic`. Everything else is as for `from_kafka`, so the definition
         is the same as the live stream's. Nothing is read before `run`, which ends at the end of the archive,
         or ``on_spark(spark, streaming=False)``; `over_archive` describes their results.

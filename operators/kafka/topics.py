@@ -55,7 +55,7 @@ def recreated(topic: str) -> TopicError:
     return TopicError(
         f"the topic {topic!r} was deleted and recreated since this group began with it: offsets and counts "
         "of the old one mean nothing in the new; to begin with the new one, give the run a new group_id, or "
-        "run: streamgauge groups reset GROUP --to earliest"
+        "run: streamgauge kafka groups reset GROUP --offset earliest"
     )
 
 

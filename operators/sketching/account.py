@@ -11,9 +11,9 @@ class Account:
 
     A message counts once however many rows `explode` makes of it: as counted if any of them is in the table,
     as filtered if none is left. Two counts are not part of the sum, and are shown only if they aren't 0.
-    `skipped` counts offsets that were skipped on request (``streamgauge groups skip``), or whose messages
-    were deleted while no run was active (``auto.offset.reset`` lets a run continue then). `truncated` counts
-    messages that were counted and that their log has lost since.
+    `skipped` counts offsets that were skipped on request (``streamgauge kafka groups skip``), or whose
+    messages were deleted while no run was active (``auto.offset.reset`` lets a run continue then).
+    `truncated` counts messages that were counted and that their log has lost since.
 
     >>> import streamgauge as sg
     >>> sg.Account(read=3, counted=2, late=1) + sg.Account(read=1, dead_lettered=1)

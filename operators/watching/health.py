@@ -34,7 +34,7 @@ def health_of(figures: Figures, checkpoint_seconds: float = 1.0) -> Health:
     >>> from .figures import InputFigures
     >>> open_long = {("posts", 0): InputFigures(lag=7, held_back=7, held_seconds=90.0)}
     >>> print(health_of(Figures(group="g", owned=True, caught_up=True, inputs=open_long)).why)
-    a transaction on posts[0], open for 90 s, holds back 7 messages; streamgauge groups show g says how ...
+    a transaction on posts[0], open for 90 s, holds back 7 messages; streamgauge kafka groups show g ...
     >>> health_of(Figures(group="g", state="failed", why="no such topic"))
     Health(healthy=False, ready=False, why='the run failed: no such topic')
     """
@@ -61,6 +61,7 @@ def _held_back(figures: Figures) -> str:
         if own.held_seconds > STALLED_SECONDS:
             return (
                 f"a transaction on {topic}[{partition}], open for {own.held_seconds:.0f} s, holds back "
-                f"{own.held_back:,} messages; streamgauge groups show {figures.group} says how to end it"
+                f"{own.held_back:,} messages; streamgauge kafka groups show {figures.group} says how to end "
+                "it"
             )
     return ""

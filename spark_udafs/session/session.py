@@ -53,8 +53,9 @@ def session(
     ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark Connect server.
     Settings in `config` take precedence over all of these.
 
-    On a cluster the workers' interpreter is, in this order: the one in `archive`, which ``streamgauge pack``
-    creates, so that nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
+    On a cluster the workers' interpreter is, in this order: the one in `archive`, which
+    ``streamgauge env pack`` creates, so that nothing has to be installed on the workers;
+    ``spark.pyspark.python`` in `config`; the
     variable ``PYSPARK_PYTHON``; or the current interpreter, which must then be at the same path on all
     machines.
 
@@ -141,7 +142,7 @@ def _of_archive(
         path = Path(place).resolve()
         if not path.is_file():
             raise PackedEnvironmentError(
-                f"archive: the file {path} doesn't exist; `streamgauge pack {archive}` creates it"
+                f"archive: the file {path} doesn't exist; `streamgauge env pack {archive}` creates it"
             )
         place = str(path)
     others = [one for one in [config.get("spark.archives")] if one]

@@ -13,8 +13,8 @@ AWAY = ("--bootstrap-servers", "127.0.0.1:1")
 COMMANDS = {
     "run": ("run", "iot", "--topic", "readings", *AWAY),
     "serve": ("serve", "--group", "by-minute", "--port", "0", *AWAY),
-    "ingest": ("ingest", "tail", "readings.csv", "--to", "readings", *AWAY),
-    "archive": ("archive", "readings", "--to", "archive", *AWAY),
+    "ingest": ("ingest", "tail", "readings.csv", "--topic", "readings", *AWAY),
+    "archive": ("archive", "readings", "--output", "archive", *AWAY),
 }
 # The signal comes as a module is looked for, whose import turns the interrupt into an error of its own.
 INTERRUPTED_IMPORT = """

@@ -40,7 +40,7 @@ def test_on_an_engine(kafka: Any, request: Any, engine: str) -> None:
     suffix = uuid.uuid4().hex[:8]
     text = ";\n".join(script(case, f"{number}_{suffix}") for number, case in enumerate(cases))
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
-    code, outcomes = ran("-e", text, "--json", "--until", "latest", "--engine", engine, *servers)
+    code, outcomes = ran("-e", text, "--json", "--once", "--engine", engine, *servers)
     assert code == 0, outcomes[-1]["error"]
     answered = [one for one in outcomes if one["kind"] == "rows"]
     assert len(answered) == len(cases)

@@ -237,8 +237,8 @@ class GroupState:
         error = DefinitionChanged(
             f"the group {self.group_id!r} has state from another definition{of}: {'; '.join(changes)}. Use "
             "another group_id for the changed stream, or restore the earlier definition; to switch this "
-            "group once the earlier windows have closed, stop its runs and run: streamgauge groups migrate "
-            f"{self.group_id} MODULE:STREAM"
+            "group once the earlier windows have closed, stop its runs and run: streamgauge kafka groups "
+            f"migrate {self.group_id} MODULE:STREAM"
         )
         error.stream = self.name
         return error

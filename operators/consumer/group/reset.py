@@ -69,7 +69,8 @@ def reset(
     `TopicError` for topics that don't exist, `ValueError` for a position that is not in a topic or that
     leaves out partitions, and for an unknown group.
 
-        reset("by-minute", datetime(2026, 6, 1, 12))        # or: streamgauge groups reset by-minute --to …
+        reset("by-minute", datetime(2026, 6, 1, 12))
+        # or: streamgauge kafka groups reset by-minute --offset 2026-06-01T12:00
 
     >>> import streamgauge as sg
     >>> sg.reset("by-minute", "yesterday")

@@ -39,7 +39,8 @@ def resume(stream: Stream, group: str, where: Input, place: Committed, logs: Map
     if offset < known:
         log.warning(
             "the group %s has counted %s up to offset %d, and its offset was set back to %d: continuing at "
-            "%d, so that no message counts twice; to count from another offset: streamgauge groups reset %s",
+            "%d, so that no message counts twice; to count from another offset: streamgauge kafka groups "
+            "reset %s",
             *(group, where, known, offset, known, group),
         )
         return follow(place.position, where, logs, place.moved)
@@ -65,13 +66,13 @@ def check_ahead(stream: Stream, group: str, where: Input, place: Committed, know
             f"the group {group!r} has counted {where} up to offset {known}, and its offset was set to "
             f"{offset} by another program, which would leave out {_range(known, offset)}. Nothing was "
             f"written. To leave nothing out, set the offset back to {known}; to leave them out and have "
-            f"them counted as skipped, run: streamgauge groups skip {group}"
+            f"them counted as skipped, run: streamgauge kafka groups skip {group}"
         )
     if stream.reading.joined is not None:
         raise OffsetsAhead(
             f"{where}: {_range(known, offset)} can't be skipped, because the stream joins two streams and "
             f"earlier rows wait for partners among them. Set the offset back to {known}, or count again from "
-            f"another place with: streamgauge groups reset {group}"
+            f"another place with: streamgauge kafka groups reset {group}"
         )
 
 
@@ -83,8 +84,8 @@ def check_within(client: Admin, group: str, places: Mapping[Input, Committed]) -
             raise OffsetsAhead(
                 f"the offset of the group {group!r} in {where} was set to {by_hand[where]} by another "
                 f"program, and the log ends at {end}. Nothing was written. To continue with the next "
-                f"message, set it to {end}, or run: streamgauge groups skip {group} "
-                f"--partition {where.topic}:{where.partition} --to latest"
+                f"message, set it to {end}, or run: streamgauge kafka groups skip {group} "
+                f"--topic {where.topic} --partition {where.partition} --offset latest"
             )
 
 

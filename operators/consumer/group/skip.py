@@ -59,7 +59,7 @@ def skip(
         if not by_hand:
             raise ValueError(
                 f"no offset of the group {group_id!r} was set by another program; say which messages to "
-                "leave out: --partition posts:3 --to 1200, or --to latest"
+                "leave out: --topic posts --partition 3 --offset 1200, or --offset latest"
             )
         ends = offsets_at(client, by_hand, {where: offsets[where][0] for where in by_hand})
     else:
@@ -71,9 +71,10 @@ def skip(
         if offset < (known_to := counted.get(where, 0)):
             raise ValueError(
                 f"to must be at or after what the group has counted of {where}, offset {known_to}, got "
-                f"{offset}. Nothing was written. To skip nothing there: streamgauge groups skip {group_id} "
-                f"--partition {where.topic}:{where.partition} --to {known_to} (or a later offset, to skip up "
-                f"to it); to count messages again: streamgauge groups reset {group_id}"
+                f"{offset}. Nothing was written. To skip nothing there: streamgauge kafka groups skip "
+                f"{group_id} --topic {where.topic} --partition {where.partition} --offset {known_to} (or a "
+                f"later offset, to skip up to it); to count messages again: streamgauge kafka groups "
+                f"reset {group_id}"
             )
     marked = {}
     for where, offset in ends.items():

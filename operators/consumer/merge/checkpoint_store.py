@@ -194,9 +194,9 @@ class CheckpointStore:
         """The error that ends a run whose table topic has lost messages at its end."""
         return DeltaError(
             f"the table topic {self._plan.table_topic!r}[{partition}] was truncated, as an unclean leader "
-            f"election does: {lost}. To count again from the input: streamgauge groups reset "
-            f"{self._plan.group_id} --to …; to prevent it, give the topic min.insync.replicas=2 and leave "
-            "unclean.leader.election.enable=false"
+            f"election does: {lost}. To count again from the input: streamgauge kafka groups reset "
+            f"{self._plan.group_id} --offset …; to prevent it, give the topic min.insync.replicas=2 and "
+            "leave unclean.leader.election.enable=false"
         )
 
     def _check_hints(self, hints: Mapping[int, int], tails: Mapping[int, Tail]) -> None:

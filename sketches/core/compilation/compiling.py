@@ -41,7 +41,9 @@ def begins() -> None:
     elapsed = _WORK.seconds + (now - _WORK.began[0] if _WORK.began else 0.0)
     _WORK.began.append(now)
     if elapsed > _MOMENT:
-        _WORK.say("compiling kernels for this processor, once; `streamgauge warm` does that ahead of time")
+        _WORK.say(
+            "compiling kernels for this processor, once; `streamgauge env warm` does that ahead of time"
+        )
 
 
 def ends() -> None:

@@ -64,14 +64,16 @@ def test_an_archive_is_replayed_to_an_equal_topic(kafka: Any, tmp_path: Path) ->
     assert producer.flush(120) == 0
     to = str(tmp_path / "archive")
     archived = invoke(
-        "archive", topic, "--to", to, "--once", "--json", "--bootstrap-servers", servers, "--size", "300B"
+        "archive", topic, "--output", to, "--once", "--json", "--bootstrap-servers", servers, "--size", "300B"
     )
     assert archived["messages"] == 500 and archived["files"] > 6
-    sent = invoke("replay", to, "--to", copy, "--speed", "max", "--json", "--bootstrap-servers", servers)
+    sent = invoke("replay", to, "--topic", copy, "--speed", "max", "--json", "--bootstrap-servers", servers)
     assert sent["sent"] == 500
     for partition, count in enumerate(counts):
         assert messages_of(servers, copy, partition, count) == messages_of(servers, topic, partition, count)
-    again = CliRunner().invoke(app, ["archive", topic, "--to", to, "--once", "--bootstrap-servers", servers])
+    again = CliRunner().invoke(
+        app, ["archive", topic, "--output", to, "--once", "--bootstrap-servers", servers]
+    )
     assert again.exit_code == 0 and "0 messages in 0 files" in again.output
 
 
@@ -110,9 +112,11 @@ def test_a_topic_of_everything_is_archived_and_replayed_exactly(kafka: Any, tmp_
     admin, gone = AdminClient({"bootstrap.servers": servers}), TopicPartition(topic, 0, 10)
     admin.delete_records([gone])[gone].result(120)
     to = str(tmp_path / "archive")
-    options = ["--to", to, "--once", "--json", "--bootstrap-servers", servers, "--size", "100B"]
+    options = ["--output", to, "--once", "--json", "--bootstrap-servers", servers, "--size", "100B"]
     archived = invoke("archive", topic, *options)
-    replayed = invoke("replay", to, "--to", copy, "--speed", "max", "--json", "--bootstrap-servers", servers)
+    replayed = invoke(
+        "replay", to, "--topic", copy, "--speed", "max", "--json", "--bootstrap-servers", servers
+    )
     # Each transaction takes two offsets.
     kept = len(sent) - 4
     assert archived["messages"] == replayed["sent"] == kept
@@ -135,7 +139,7 @@ def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
     arguments = [
         "archive",
         topic,
-        "--to",
+        "--output",
         str(tmp_path),
         "--bootstrap-servers",
         servers,
@@ -172,11 +176,11 @@ def test_a_bucket_is_archived_to_verified_and_replayed(
     assert producer.flush(120) == 0
     to = f"s3://streams/{topic}"
     options = ["--once", "--json", "--bootstrap-servers", servers]
-    assert invoke("archive", topic, "--to", to, *options, "--size", "10B")["messages"] == 40
-    assert invoke("archive", topic, "--to", to, *options)["files"] == 0
+    assert invoke("archive", topic, "--output", to, *options, "--size", "10B")["messages"] == 40
+    assert invoke("archive", topic, "--output", to, *options)["files"] == 0
     check = invoke("archive", "verify", to, "--json")
     assert (check["messages"], check["problems"]) == (40, [])
-    assert invoke("replay", to, "--to", f"{topic}-copy", "--speed", "max", *options[1:])["sent"] == 40
+    assert invoke("replay", to, "--topic", f"{topic}-copy", "--speed", "max", *options[1:])["sent"] == 40
     for partition in range(2):
         copied = messages_of(servers, f"{topic}-copy", partition, 20)
         assert copied == messages_of(servers, topic, partition, 20)
@@ -198,7 +202,7 @@ def test_verify_names_what_is_damaged(tmp_path: Path) -> None:
     assert problem.startswith(f"{segment.path} is damaged")
     for arguments in (["posts"], ["verify"], ["verify", "a", "b"]):
         result = CliRunner().invoke(app, ["archive", *arguments])
-        assert isinstance(result.exception, ValueError) and "--to is missing" in str(result.exception)
+        assert isinstance(result.exception, ValueError) and "--output is missing" in str(result.exception)
 
 
 def test_a_topic_with_fewer_partitions_is_refused(kafka: Any, tmp_path: Path) -> None:
@@ -209,8 +213,8 @@ def test_a_topic_with_fewer_partitions_is_refused(kafka: Any, tmp_path: Path) ->
     producer.produce(topic, b"x", partition=1)
     assert producer.flush(120) == 0
     servers, to = kafka.bootstrap_servers, str(tmp_path / "archive")
-    invoke("archive", topic, "--to", to, "--once", "--json", "--bootstrap-servers", servers)
-    result = CliRunner().invoke(app, ["replay", to, "--to", one, "--bootstrap-servers", servers])
+    invoke("archive", topic, "--output", to, "--once", "--json", "--bootstrap-servers", servers)
+    result = CliRunner().invoke(app, ["replay", to, "--topic", one, "--bootstrap-servers", servers])
     assert isinstance(result.exception, ValueError) and "had 2 partitions" in str(result.exception)
 
 
@@ -220,11 +224,11 @@ def test_a_topic_with_fewer_partitions_is_refused(kafka: Any, tmp_path: Path) ->
         (["--size", "much"], "--size must be a number of bytes"),
         (["--interval", "soon"], "--interval must be a duration"),
         (["--keep", "0s"], "--keep must be a duration"),
-        (["--start", "now"], "--start must be earliest or latest"),
+        (["--offset", "now"], "--offset must be earliest or latest"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_read(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(
-        app, ["archive", "posts", "--to", "x", "--bootstrap-servers", "nowhere:1", *arguments]
+        app, ["archive", "posts", "--output", "x", "--bootstrap-servers", "nowhere:1", *arguments]
     )
     assert isinstance(result.exception, ValueError) and message in str(result.exception)

@@ -40,7 +40,7 @@ def is_obeyed(text: str) -> list[str]:
 
 def test_no_command_prints_a_name_raw(ran: Ran, hostile: Path) -> None:
     tops = ["query", hostile, "top-k", "--column", "tags"]
-    for command in (["query", hostile], ["query", hostile, "--json"], tops, ["inspect", hostile]):
+    for command in (["query", hostile], ["query", hostile, "--json"], tops, ["query", hostile, "describe"]):
         said = ran(*command)
         assert is_obeyed(said) == [], command
         assert not [line for line in said.splitlines() if line.startswith("2026 forged")]

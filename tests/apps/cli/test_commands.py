@@ -5,45 +5,45 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from typer.main import get_command
 
+from streamgauge.apps.cli.commands import app
 from streamgauge.operators import java
 from streamgauge.operators.watching.logs import JsonFormatter
 
 from ..command import Ran
 
 
-def test_help_teaches_by_examples(ran: Ran) -> None:
-    for arguments in (
-        [],
-        ["demo", "trending"],
-        ["kafka"],
-        ["kafka", "start"],
-        ["query"],
-        ["serve"],
-        ["inspect"],
-        ["topics"],
-        ["tail"],
-        ["replay"],
-    ):
-        text = ran(*arguments, "--help")
-        example = "  " + " ".join(["streamgauge", *arguments])
-        assert any(line.startswith(example) for line in text.splitlines()), text
+def commands_of(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """A command and all below it, as they are typed."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_of(below, (*path, name))
+
+
+@pytest.mark.parametrize("command", list(commands_of(get_command(app))), ids=" ".join)
+def test_the_help_of_each_command_teaches_by_examples(ran: Ran, command: tuple[str, ...]) -> None:
+    text = ran(*command, "--help")
+    example = "  " + " ".join(["streamgauge", *command])
+    assert any(line.startswith(example) for line in text.splitlines()), text
 
 
 def test_what_is_logged_is_written_as_asked(ran: Ran, tables: Path) -> None:
     before = logging.getLogger("streamgauge")
     handlers, level = before.handlers[:], before.level
     try:
-        ran("--log-format", "json", "inspect", tables)
+        ran("--log-format", "json", "query", tables, "describe")
         [added] = [own for own in before.handlers if own not in handlers]
         assert isinstance(added.formatter, JsonFormatter) and before.isEnabledFor(logging.INFO)
     finally:
         before.handlers[:], before.level = handlers, level
-    assert "json" in ran("--log-format", "xml", "inspect", tables, code=2)
+    assert "json" in ran("--log-format", "xml", "query", tables, "describe", code=2)
 
 
 def test_the_version_is_the_packages(ran: Ran) -> None:
@@ -62,17 +62,6 @@ def test_the_command_line_starts_without_any_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_benchmarks_are_listed_and_need_the_source(
-    ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code = "from streamgauge.apps.cli.program import main; main()"
-    requested = [sys.executable, "-c", code, "bench", "--list", "kernels"]
-    listed = subprocess.run(requested, capture_output=True, text=True, check=True).stdout
-    assert {"kernels_hll", "kernels_sampling"} <= set(listed.split())
-    monkeypatch.setattr("streamgauge.apps.cli.bench._ROOT", tmp_path)
-    assert "clone the project and run `make bench`" in ran("bench", code=1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -88,9 +77,9 @@ def test_the_benchmarks_are_listed_and_need_the_source(
             ["query", "TABLES", "top-k", "--column", "users"],
             "users is a distinct, which can't answer top-k",
         ),
-        (["inspect", "PLAIN"], "not a table of sketches"),
-        (["inspect", "TEXT"], "text.parquet: "),
-        (["inspect", "EMPTY"], "no file in this folder"),
+        (["query", "PLAIN", "describe"], "not a table of sketches"),
+        (["query", "TEXT", "describe"], "text.parquet: "),
+        (["query", "EMPTY", "describe"], "no file in this folder"),
         (["run", "trending", "--input", "nowhere.json"], "nowhere.json: there is no such file"),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",

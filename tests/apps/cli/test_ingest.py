@@ -36,7 +36,7 @@ def test_files_once_with_their_account(kafka: Any, tmp_path: Path) -> None:
     options = [
         "tail",
         str(log),
-        "--to",
+        "--topic",
         topic,
         "--bootstrap-servers",
         kafka.bootstrap_servers,
@@ -76,7 +76,7 @@ def test_a_configuration_with_metrics_until_it_is_stopped(kafka: Any, tmp_path: 
         """
     )
     agent = subprocess.Popen(
-        [*PROGRAM, str(config), "--json", "--metrics", "0", "--folder", str(tmp_path / "state")],
+        [*PROGRAM, str(config), "--json", "--metrics", "0", "--state", str(tmp_path / "state")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -111,7 +111,7 @@ def test_a_stop_delivers_all_that_was_received_by_tcp(kafka: Any, tmp_path: Path
         """
     )
     agent = subprocess.Popen(
-        [*PROGRAM, str(config), "--json", "--metrics", "0", "--folder", str(tmp_path)],
+        [*PROGRAM, str(config), "--json", "--metrics", "0", "--state", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -134,7 +134,7 @@ def test_a_stop_delivers_all_that_was_received_by_tcp(kafka: Any, tmp_path: Path
 def test_standard_input_to_standard_output(tmp_path: Path) -> None:
     config = tmp_path / "agent.toml"
     config.write_text('[sources.a]\ntype = "stdin"\n[sinks.b]\ntype = "console"\n')
-    done = ran(str(config), "--folder", str(tmp_path), "--name", "n", text=b"one\ntwo")
+    done = ran(str(config), "--state", str(tmp_path), "--name", "n", text=b"one\ntwo")
     assert done.stdout == b"one\ntwo\n" and b"n: 2 read = 2 sent" in done.stderr
 
 
@@ -143,13 +143,13 @@ def test_standard_input_to_standard_output(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ([], 'pass a configuration file, "tail" with files, or --preset NAME'),
-        (["tail", "a.log"], "--to is missing"),
-        (["tail", "--to", "t"], "tail: name at least one file or pattern"),
-        (["tail", "/no/such/folder/a.log", "--to", "t"], "there is no folder /no/such/folder"),
-        (["--preset", "nope", "--to", "t"], "preset must be one of"),
+        (["tail", "a.log"], "--topic is missing"),
+        (["tail", "--topic", "t"], "tail: name at least one file or pattern"),
+        (["tail", "/no/such/folder/a.log", "--topic", "t"], "there is no folder /no/such/folder"),
+        (["--preset", "nope", "--topic", "t"], "preset must be one of"),
         (["missing.toml"], "No such file or directory"),
-        (["missing.toml", "--to", "t"], "a configuration names its files and topics"),
-        (["tail", "a.log", "--to", "t", "--multiline", "("], "start must be a regular expression"),
+        (["missing.toml", "--topic", "t"], "a configuration names its files and topics"),
+        (["tail", "a.log", "--topic", "t", "--multiline", "("], "start must be a regular expression"),
     ],
 )
 def test_what_is_wrong_is_one_line(kafka: Any, options: list[str], text: str) -> None:

@@ -97,7 +97,7 @@ def _differs(numbers: list[int], written: int) -> str:
 def command(kafka: Any, log: Path, topic: str, *options: str) -> list[str]:
     return [
         *(sys.executable, "-c", "from streamgauge.apps.cli.program import main; main()", "ingest", "tail"),
-        *(f"{log}*", "--to", topic),
+        *(f"{log}*", "--topic", topic),
         *("--name", topic, "--bootstrap-servers", kafka.bootstrap_servers, *options),
     ]
 

@@ -49,8 +49,8 @@ def test_as_many_items_are_shown_as_were_requested(ran: Ran, files: Path) -> Non
 
 def test_one_of_a_thing_is_in_the_singular(ran: Ran, tmp_path: Path) -> None:
     pl.DataFrame({"user": [1]}).write_csv(tmp_path / "one.csv")
-    assert "1 row read" in ran("sketch", tmp_path / "one.csv", "--to", tmp_path / "one.parquet")
-    assert "1 row, no windows" in ran("inspect", tmp_path / "one.parquet")
+    assert "1 row read" in ran("sketch", tmp_path / "one.csv", "--output", tmp_path / "one.parquet")
+    assert "1 row, no windows" in ran("query", tmp_path / "one.parquet", "describe")
 
 
 def test_groups_and_windows_as_json(ran: Ran, files: Path) -> None:
@@ -68,7 +68,7 @@ def test_json_has_all_rows_or_as_many_as_the_limit(ran: Ran, files: Path) -> Non
 
 def test_sketches_are_kept_for_query(ran: Ran, files: Path, tmp_path: Path) -> None:
     kept = tmp_path / "minutes.parquet"
-    text = ran("sketch", files, "--time", "at", "--window", "1m", "--limit", "2", "--to", kept)
+    text = ran("sketch", files, "--time", "at", "--window", "1m", "--limit", "2", "--output", kept)
     assert "58 more rows; --limit shows more" in text and f"the sketches are in {kept}" in text
     assert sg.read_table(kept).rollup(every="1h").answers()["rows"].to_list() == [300]
 
@@ -97,7 +97,7 @@ def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Pat
             "1m",
         ): "'user' is a number: set its unit with --time-unit",
         ("sketch", files, "--time", "at", "--window", "soon"): "'soon' is not a duration",
-        ("sketch", files, "--to", tmp_path / "out.xlsx"): "path must end in .parquet",
+        ("sketch", files, "--output", tmp_path / "out.xlsx"): "path must end in .parquet",
     }
     for arguments, message in said.items():
         text = ran(*arguments, code=1)
@@ -113,7 +113,7 @@ def test_empty_strings_are_not_counted_as_the_help_says(ran: Ran, tmp_path: Path
 
 
 def test_it_fails_if_no_row_could_be_counted(ran: Ran, files: Path, tmp_path: Path) -> None:
-    timed = ("sketch", files, "--time", "lang", "--window", "1h", "--to", tmp_path / "none.parquet")
+    timed = ("sketch", files, "--time", "lang", "--window", "1h", "--output", tmp_path / "none.parquet")
     assert "no row could be counted: 300 of 300 have no usable time in 'lang'" in ran(*timed, code=1)
     assert not (tmp_path / "none.parquet").exists()
     (tmp_path / "empty.csv").write_text("lang,at\n")

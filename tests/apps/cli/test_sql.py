@@ -152,7 +152,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     SELECT nothing FROM posts;
     """
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
-    code, results = ran("-e", text, "--json", "--until", "latest", "--group", f"g-{name}", *servers)
+    code, results = ran("-e", text, "--json", "--once", "--group", f"g-{name}", *servers)
     assert code == 1 and results[-1]["kind"] == "error"
     printed, first, joined, counted, whole, _, _, _, _, written, _, _, topics, _, pull_query = (
         one["rows"] for one in results[3:-1]
@@ -181,7 +181,7 @@ def test_closed_windows_are_kept_and_asked_with_the_open_ones(kafka: Any, tmp_pa
       WITH (KAFKA_TOPIC='posts-{name}', VALUE_FORMAT='JSON', TIMESTAMP='ts');"""
     counts = f"""CREATE TABLE counts WITH (KAFKA_TOPIC='counts-{name}', SKETCHES='{folder}', KEEP='30d') AS
       SELECT usr, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY usr;"""
-    options = ("--json", "--until", "latest", "--bootstrap-servers", kafka.bootstrap_servers)
+    options = ("--json", "--once", "--bootstrap-servers", kafka.bootstrap_servers)
     for part in range(2):
         rows = ", ".join(
             f"({START + (part * 20 + minute) * 60_000}, 'u{minute % 2}')" for minute in range(20)
@@ -217,7 +217,7 @@ def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> 
     CREATE ALERT many AS SELECT usr FROM posts WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY usr
       HAVING COUNT(*) > 1 WITH (TO='many-{name}');
     SHOW QUERIES;"""
-    options = ("--json", "--until", "latest", "--group", f"g-{name}")
+    options = ("--json", "--once", "--group", f"g-{name}")
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
     assert ran("-e", script, *options, *servers)[0] == 0
     again = script.replace("INSERT INTO posts", "-- INSERT INTO posts")
@@ -263,7 +263,7 @@ def test_windows_say_why_messages_could_not_be_read(kafka: Any) -> None:
     SELECT COUNT(*) AS posts FROM posts WINDOW TUMBLING (SIZE 1 HOUR) EMIT CHANGES;
     SELECT n FROM posts;"""
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
-    code, (_, windows, rows) = ran("-e", text, "--json", "--until", "latest", *servers)
+    code, (_, windows, rows) = ran("-e", text, "--json", "--once", *servers)
     assert code == 0 and windows["rows"] == [[90]] and len(rows["rows"]) == 90
     for result in (windows, rows):
         assert result["warnings"] == [

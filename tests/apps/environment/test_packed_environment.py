@@ -1,4 +1,4 @@
-"""What is in the archive that `streamgauge pack` makes.
+"""What is in the archive that `streamgauge env pack` makes.
 
 That workers run with nothing but an archive, `tests/spark_udafs/cluster/test_environments.py` shows.
 """

@@ -59,7 +59,7 @@ def assert_laid_out(dashboard: dict[str, Any]) -> None:
 
 @pytest.mark.kafka
 def test_each_metric_of_the_dashboard_is_one_of_a_live_run_s(kafka, ran: Ran) -> None:
-    dashboard = json.loads(ran("grafana", "runs"))
+    dashboard = json.loads(ran("env", "dashboard"))
     assert_laid_out(dashboard)
     topic = f"grafana-{uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)
@@ -139,9 +139,9 @@ def test_each_query_gives_rows_from_a_live_server(ran: Ran, tmp_path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     with serving(Service({"posts": fed().table}), token=TOKEN) as server:
-        dashboard = json.loads(ran("grafana", "answers", server.url, "--token-file", token))
-        only = json.loads(ran("grafana", "answers", server.url, "--token-file", token, "--table", "posts"))
-        said = ran("grafana", "answers", server.url, "--token-file", token, "--table", "x", code=1)
+        dashboard = json.loads(ran("env", "dashboard", server.url, "--token-file", token))
+        only = json.loads(ran("env", "dashboard", server.url, "posts", "--token-file", token))
+        said = ran("env", "dashboard", server.url, "x", "--token-file", token, code=1)
         assert "has no table 'x'; it has posts" in said
         assert_laid_out(dashboard)
         assert TOKEN not in json.dumps(dashboard)

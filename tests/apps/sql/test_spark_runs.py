@@ -45,7 +45,7 @@ def test_both_engines_give_the_same_rows(kafka: Any, spark: Any, tmp_path: Path)
     name = uuid.uuid4().hex[:8]
     kafka.create_topic(f"posts-{name}")
     produce(kafka, f"posts-{name}", range(300))
-    servers = ("--json", "--until", "latest", "--bootstrap-servers", kafka.bootstrap_servers)
+    servers = ("--json", "--once", "--bootstrap-servers", kafka.bootstrap_servers)
     code, consumed = ran("-e", script(name, f"a-{name}"), *servers)
     assert code == 0, consumed[-1]
     code, on_spark = ran("-e", script(name, f"b-{name}"), *servers, "--engine", "spark", "--state", tmp_path)

@@ -200,7 +200,7 @@ def test_alerts_of_a_run_have_what_an_event_needs(tmp_path: Path, ran: Ran) -> N
     # What a run appends to a file becomes files for other programs.
     lines, folder = tmp_path / "alerts.jsonl", tmp_path / "events"
     lines.write_text(json.dumps({**alert, "state": "fired"}) + "\n" + json.dumps({"rule": "?"}) + "\n")
-    said = ran("supernova", "voevent", lines, "--author", "ivo://org.example/x", "--to", folder)
+    said = ran("alerts", "voevent", lines, "--author", "ivo://org.example/x", "--output", folder)
     (file,) = folder.iterdir()
     assert file.suffix == ".xml" and "1 event" in said and "1 line" in said
     event = ElementTree.fromstring(file.read_bytes())

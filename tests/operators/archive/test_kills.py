@@ -38,7 +38,7 @@ class Archivers:
 
     def __init__(self, servers: str, topic: str, folder: Path) -> None:
         self._arguments = [
-            *(sys.executable, "-c", _PROGRAM, "archive", topic, "--to", str(folder)),
+            *(sys.executable, "-c", _PROGRAM, "archive", topic, "--output", str(folder)),
             *("--bootstrap-servers", servers, "--interval", "300ms", "--size", "2KB"),
             *("--config", "session.timeout.ms=2000", "--config", "heartbeat.interval.ms=300"),
             *(["--delta"] if _DELTA else []),

@@ -93,7 +93,7 @@ def test_the_command_line_shows_the_same(kafka: Any, posts: Any, monkeypatch: An
 
     def said(*arguments: str) -> str:
         servers = ("--bootstrap-servers", kafka.bootstrap_servers)
-        monkeypatch.setattr("sys.argv", ["streamgauge", "groups", *arguments, *servers])
+        monkeypatch.setattr("sys.argv", ["streamgauge", "kafka", "groups", *arguments, *servers])
         monkeypatch.setenv("COLUMNS", "160")
         with pytest.raises(SystemExit):
             main()
@@ -108,11 +108,11 @@ def test_the_command_line_shows_the_same(kafka: Any, posts: Any, monkeypatch: An
     assert f"{topic.topic}: empty, 0 members" in text and "500 read" in text and "open window" in text
     topic.send(100)
     skipped = json.loads(
-        said("skip", topic.topic, "--partition", f"{topic.topic}:0", "--to", "550", "--json")
+        said("skip", topic.topic, "--topic", topic.topic, "--partition", "0", "--offset", "550", "--json")
     )
     assert skipped == [{"topic": topic.topic, "partition": 0, "offset": 550}]
     assert run(topic.stream, RunOptions(group_id=topic.topic, until="latest")).account.skipped == 50
-    assert said("reset", topic.topic, "--to", "earliest") == f"{topic.topic}[0]: 0\n"
+    assert said("reset", topic.topic, "--offset", "earliest") == f"{topic.topic}[0]: 0\n"
 
 
 @pytest.mark.kafka

@@ -112,7 +112,9 @@ def test_what_can_not_follow_is_refused_and_changes_nothing(kafka: Any, posts: A
         migrate(topic.topic, streams["keyed"], start="earliest")
     with pytest.raises(ValueError, match="start must be at or before the first row of an open window"):
         migrate(topic.topic, streams["unfiltered"], start="latest")
-    with pytest.raises(DefinitionChanged, match=f"streamgauge groups migrate {topic.topic} MODULE:STREAM"):
+    with pytest.raises(
+        DefinitionChanged, match=f"streamgauge kafka groups migrate {topic.topic} MODULE:STREAM"
+    ):
         run(streams["keyed"], RunOptions(**options))
     planned = migrate(topic.topic, streams["keyed"], dry_run=True)
     assert set(client.list_topics(timeout=60).topics) == topics

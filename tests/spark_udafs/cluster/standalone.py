@@ -224,7 +224,7 @@ def install(environment: Path, warm: bool = True) -> None:
     """Make an environment with the package's own files, and all that it needs from this one's packages.
 
     Under the name `PYTHON` it runs as an interpreter of its own. Its kernels lie beside its own files: those
-    that this machine has, as after ``streamgauge warm``, or none.
+    that this machine has, as after ``streamgauge env warm``, or none.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     packages = Path(next(iter(environment.glob("lib/python3*/site-packages"))))

@@ -31,7 +31,9 @@ sg.spark.sketch(spark.range(3)).agg(n=sg.count()).show()
 
 def test_an_archive_is_all_that_workers_need(trades: Trades, tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
-    done = subprocess.run([PROGRAM, "pack", archive, "--families", FAMILIES], capture_output=True, text=True)
+    done = subprocess.run(
+        [PROGRAM, "env", "pack", archive, "--families", FAMILIES], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     with Cluster(tmp_path / "cluster", installed=False) as cluster:
         given = {"servers": trades.servers, "topic": trades.topic, "folder": tmp_path, "most": 1_200}
@@ -111,4 +113,4 @@ def test_a_plain_session_says_what_to_set(tmp_path: Path) -> None:
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
     assert "WorkerPythonError: Spark's Python workers on spark://127.0.0.1" in said
-    assert "streamgauge pack environment.tar.gz" in said and "PYSPARK_PYTHON" in said
+    assert "streamgauge env pack environment.tar.gz" in said and "PYSPARK_PYTHON" in said

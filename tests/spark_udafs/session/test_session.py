@@ -84,7 +84,8 @@ def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
 def test_an_archive_is_for_executors_and_must_be_there(tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
     with pytest.raises(
-        PackedEnvironmentError, match=r"environment.tar.gz doesn't exist; `streamgauge pack .*` creates it"
+        PackedEnvironmentError,
+        match=r"environment.tar.gz doesn't exist; `streamgauge env pack .*` creates it",
     ):
         sessions._of_archive(archive, "spark://127.0.0.1:7077", False, {})
     archive.touch()

@@ -134,7 +134,7 @@ def test_a_skip_that_would_go_back_is_refused_whoever_set_the_offset(
     topic.send(600)
     behind = (
         rf"at or after what the group has counted of .*\[1\], offset 500, got {{}}.*othing was written"
-        rf".*--partition {topic.topic}:1 --to 500 .*groups reset"
+        rf".*--topic {topic.topic} --partition 1 --offset 500 .*groups reset"
     )
     # By another program: ahead, where the group is, and back.
     for by_hand in (700, 500, 120):

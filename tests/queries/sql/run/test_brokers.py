@@ -40,7 +40,7 @@ def results_of(query: str, until: str | None = "latest") -> list[StatementResult
 
 def printed(*arguments: str) -> Any:
     query = f"{DECLARED} SELECT shop, n FROM orders WHERE shop = 'b'"
-    done = CliRunner().invoke(app, ["sql", "-e", query, "--until", "latest", *arguments])
+    done = CliRunner().invoke(app, ["sql", "-e", query, "--once", *arguments])
     assert done.exit_code == 0, done.output
     return done
 

@@ -26,7 +26,7 @@ def test_a_line_says_once_that_kernels_are_compiled(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING, "streamgauge"):
         assert compile_two()
     assert [record.getMessage() for record in caplog.records] == [
-        "compiling kernels for this processor, once; `streamgauge warm` does that ahead of time"
+        "compiling kernels for this processor, once; `streamgauge env warm` does that ahead of time"
     ]
 
 

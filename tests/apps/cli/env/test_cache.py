@@ -1,4 +1,4 @@
-"""`streamgauge cache` shows what is kept, and removes it."""
+"""`streamgauge env cache` shows what is kept, and removes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["cache", *arguments])
+    result = CliRunner().invoke(app, ["env", "cache", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 

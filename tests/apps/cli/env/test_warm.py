@@ -1,4 +1,4 @@
-"""`streamgauge warm`: a folder that others find their kernels in."""
+"""`streamgauge env warm`: a folder that others find their kernels in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRAM = Path(sys.executable).with_name("streamgauge")
 def test_what_is_compiled_in_a_shared_folder_is_found_there(tmp_path: Path) -> None:
     kept = tmp_path / "shared"
     done = subprocess.run(
-        [PROGRAM, "warm", "--families", "count, sum", "--cache-dir", kept, "--jobs", "1"],
+        [PROGRAM, "env", "warm", "--families", "count, sum", "--cache-dir", kept, "--jobs", "1"],
         capture_output=True,
         text=True,
     )
@@ -34,6 +34,6 @@ def test_what_is_compiled_in_a_shared_folder_is_found_there(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_an_unknown_family_is_refused_before_anything_is_compiled() -> None:
-    done = subprocess.run([PROGRAM, "warm", "--families", "nope"], capture_output=True, text=True)
+    done = subprocess.run([PROGRAM, "env", "warm", "--families", "nope"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "no aggregate is called 'nope'" in done.stderr and "compiling" not in done.stderr

@@ -1,4 +1,4 @@
-"""`streamgauge cache`: what is kept on this machine between runs, and how to remove it."""
+"""`streamgauge env cache`: what is kept on this machine between runs, and how to remove it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
-from ..ending import at_once
+from ....operators.watching.terminal import write_json, write_line
+from ...ending import at_once
 
 
 def cache(
@@ -19,13 +19,13 @@ def cache(
     Everything that is removed is compiled or downloaded again when it is next needed. Embedded Kafka
     clusters that are running keep their jars and their state.
 
-        streamgauge cache
+        streamgauge env cache
 
-        streamgauge cache --clear
+        streamgauge env cache --clear
     """
     with at_once():
-        from ..dev.kafka.running_clusters import find_running
-        from ..environment.cache import clear_cached, list_cached
+        from ...dev.kafka.running_clusters import find_running
+        from ...environment.cache import clear_cached, list_cached
 
     if clear:
         removed = clear_cached(keep_jars=bool(find_running()))

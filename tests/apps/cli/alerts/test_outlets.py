@@ -12,10 +12,10 @@ import pytest
 from streamgauge.operators.rules.outlets.matchers import labels_of
 from streamgauge.operators.rules.outlets.toml_outlets import read_silences
 
-from ...agents.ingest.sources.mqtt_broker import MqttBroker
-from ...operators.rules.outlets.alerts import alert
-from ...operators.rules.outlets.servers import SmtpServer, WebServer
-from ..command import Ran
+from ....agents.ingest.sources.mqtt_broker import MqttBroker
+from ....operators.rules.outlets.alerts import alert
+from ....operators.rules.outlets.servers import SmtpServer, WebServer
+from ...command import Ran
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_the_one_that_fails_is_named_without_its_secret(
     printed = said + capsys.readouterr().err
     assert "1 of 2 did not accept the test: ops" in printed and "s3cret" not in printed
     assert [request.path for request in web.requests] == ["/services/s3cret", "/"]
-    assert "it was accepted" in ran("alerts", "test", path, "--outlet", "ops")
+    assert "it was accepted" in ran("alerts", "test", path, "ops")
     assert "has no outlet 'x'; its outlets are ops, ntfy 127.0.0.1" in ran(
-        "alerts", "test", path, "--outlet", "x", code=1
+        "alerts", "test", path, "x", code=1
     )
     path.write_text("")
     assert "has no [[outlet]] to test" in ran("alerts", "test", path, code=1)

@@ -1,4 +1,4 @@
-"""`streamgauge tail`: the messages of a topic, decoded."""
+"""`streamgauge kafka tail`: the messages of a topic, decoded."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.rendering.names import visible_name
-from ...operators.watching.terminal import write_line
-from ..ending import at_once, in_order
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from ....operators.rendering.names import visible_name
+from ....operators.watching.terminal import write_line
+from ...ending import at_once, in_order
+from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from ..topics.message_reading import Span
+    from ...topics.message_reading import Span
 
 
 def tail(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.")],
     bootstrap_servers: Servers = "localhost:9092",
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue with new messages until Ctrl-C.")
     ] = False,
-    begin: Annotated[
+    offset: Annotated[
         str | None,
         typer.Option(
-            "--from",
-            metavar="PLACE",
+            metavar="POSITION",
             help="earliest, latest, an offset, or a time (UTC); default: the last few.",
         ),
     ] = None,
-    n: Annotated[
+    limit: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", min=0, help="Maximum number of messages; 10 without --from."),
+        typer.Option(
+            "--limit", "-n", metavar="NUMBER", min=0, help="Maximum number of messages; 10 without --offset."
+        ),
     ] = None,
     partition: Annotated[
         list[int] | None, typer.Option(metavar="NUMBER", help="Read only this partition. Repeatable.")
@@ -52,24 +53,24 @@ def tail(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Print a topic's messages: time, partition, offset, key, value, headers.
+    """Print a topic's messages, decoded, with keys and headers.
 
-    JSON, Avro (with `--registry` or `--schema`) and text are decoded; tables of sketches and the deltas of a
-    table topic are summarised; other values are shown in hexadecimal. Only committed messages are read, and
-    no group is joined. Messages are in order within a partition. The exit code is 1 if no broker answers or
-    the topic doesn't exist.
+    Each has its time, partition and offset. JSON, Avro (with `--registry` or `--schema`) and text are
+    decoded; tables of sketches and the deltas of a table topic are summarised; other values are shown in
+    hexadecimal. Only committed messages are read, and no group is joined. Messages are in order within a
+    partition. The exit code is 1 if no broker answers or the topic doesn't exist.
 
-        streamgauge tail posts
+        streamgauge kafka tail posts
 
-        streamgauge tail posts --follow --from latest --json | jq .value.user
+        streamgauge kafka tail posts --follow --offset latest --json | jq .value.user
 
-        streamgauge tail orders --from 2026-06-01T12:00 -n 100 --registry http://localhost:8081
+        streamgauge kafka tail orders --offset 2026-06-01T12:00 -n 100 --registry http://localhost:8081
 
-        streamgauge tail posts.dead-letters --from earliest
+        streamgauge kafka tail posts.dead-letters --offset earliest
     """
     with at_once():
-        from ..topics.decoded import MessageDecoding, decoded_line
-        from ..topics.message_reading import TopicReading
+        from ...topics.decoded import MessageDecoding, decoded_line
+        from ...topics.message_reading import TopicReading
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     if schema is not None and registry is not None:
@@ -82,9 +83,9 @@ def tail(
     with in_order() as stack, suppress(KeyboardInterrupt):
         reading = TopicReading(settings, topic, partition)
         stack.callback(reading.close)
-        span = reading.span(begin, n)
+        span = reading.span(offset, limit)
         try:
-            for message in _messages(reading, span, follow, n):
+            for message in _messages(reading, span, follow, limit):
                 write_line(line(decoding.of(message)), flush=follow)
         except BrokenPipeError:
             # The reader of our output has seen enough; Python would complain once more at its end.

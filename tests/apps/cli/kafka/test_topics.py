@@ -1,4 +1,4 @@
-"""`streamgauge topics` by itself: what topics are, and what completes in a shell."""
+"""`streamgauge kafka topics` by itself: what topics are, and what completes in a shell."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ def test_topics_are_known_by_their_names(name: str, kind: str) -> None:
 
 def test_a_near_name_is_named() -> None:
     assert "did you mean 'posts'?" in not_there("post", ["posts", "trades"])
-    assert "`streamgauge topics`" in not_there("xyz", ["posts"])
+    assert "`streamgauge kafka topics`" in not_there("xyz", ["posts"])
 
 
 def test_shells_complete_commands() -> None:
     code = "from streamgauge.apps.cli.commands import app; app(prog_name='streamgauge')"
-    requested = {"_STREAMGAUGE_COMPLETE": "complete_bash", "COMP_WORDS": "streamgauge t", "COMP_CWORD": "1"}
+    requested = {
+        "_STREAMGAUGE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "streamgauge kafka t",
+        "COMP_CWORD": "2",
+    }
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **requested},

@@ -1,4 +1,4 @@
-"""`streamgauge supernova`: a candidate's page as a file to send, and alerts as VOEvents."""
+"""`streamgauge alerts candidate | voevent`: a candidate's page as a file to send, and alerts as VOEvents."""
 
 from __future__ import annotations
 
@@ -9,26 +9,9 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_line
-
-app = typer.Typer(
-    name="supernova",
-    no_args_is_help=True,
-    help="""Export candidates: a page to send, VOEvents.
-
-        streamgauge supernova candidate ZTF20aaelulu --input night.avro
-
-        streamgauge supernova voevent alerts.jsonl --author ivo://org.example/candidates --to events
-    """,
-)
+from ....operators.watching.terminal import write_line
 
 
-@app.callback()
-def supernova() -> None:
-    """Candidates for other people and programs: a page to send, VOEvents."""
-
-
-@app.command()
 def candidate(
     name: Annotated[str, typer.Argument(metavar="OBJECT", help="The object's name, such as ZTF20aaelulu.")],
     input: Annotated[
@@ -39,8 +22,8 @@ def candidate(
         str | None,
         typer.Option(metavar="URL", help="A server that shows the app, to get the page from."),
     ] = None,
-    to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Output file; default: OBJECT.html.")
+    output: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="File to write; default: OBJECT.html.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -51,20 +34,21 @@ def candidate(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --server: its token; else STREAMGAUGE_TOKEN."),
+        typer.Option(metavar="FILE", help="With --server: file with its token; else STREAMGAUGE_TOKEN."),
     ] = None,
 ) -> None:
-    """Write a candidate's page: one file with light curve, cutouts, match, host and reason.
+    """Write the page of a supernova candidate, as a file to send.
 
-    The file is self-contained and can be sent by mail. With `--input` it is created from recorded packets,
-    with `--server` from a live run that `streamgauge serve --app supernova` serves.
+    The page is self-contained: light curve, cutouts, match, host and reason in one file. With `--input` it is
+    created from recorded packets, with `--server` from a live run that `streamgauge serve --app supernova`
+    serves.
 
-        streamgauge supernova candidate ZTF20aaelulu --input night.avro --set catalog=tns.csv
+        streamgauge alerts candidate ZTF20aaelulu --input night.avro --set catalog=tns.csv
 
-        streamgauge supernova candidate ZTF20aaelulu --server http://127.0.0.1:8055
+        streamgauge alerts candidate ZTF20aaelulu --server http://127.0.0.1:8055
     """
-    from ..supernova.candidate_file import page_from_recording, page_of_server
-    from .settings import named_values
+    from ...supernova.candidate_file import page_from_recording, page_of_server
+    from ..settings import named_values
 
     if (server is None) == (not input):
         raise ValueError("name recorded packets by --input FILE, or a server by --server URL")
@@ -72,12 +56,11 @@ def candidate(
         html = page_of_server(server, name, token_file)
     else:
         html = page_from_recording(input or [], name, format, named_values(settings))
-    path = to or Path(f"{_file_name(name)}.html")
+    path = output or Path(f"{_file_name(name)}.html")
     path.write_text(html, encoding="utf-8")
     write_line(f"{path}: {path.stat().st_size:,} bytes", sys.stderr)
 
 
-@app.command()
 def voevent(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Alerts as lines of JSON, as --alerts-file writes them.")
@@ -85,27 +68,28 @@ def voevent(
     author: Annotated[
         str, typer.Option(metavar="IVORN", help="Publisher, such as ivo://org.example/candidates.")
     ],
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for one file per alert.")],
+    output: Annotated[Path, typer.Option(metavar="PATH", help="Folder to write to, one file per alert.")],
     role: Annotated[
         str, typer.Option(metavar="ROLE", help="observation, prediction, utility or test.")
     ] = "observation",
 ) -> None:
-    """Write alerts as VOEvent 2.0 documents, one file each, for a broker such as Comet.
+    """Write alerts about the sky as VOEvent 2.0 documents.
 
-    Lines that aren't alerts, and alerts without a position, are skipped and counted.
+    The documents are for a broker such as Comet. Each alert becomes one file. Lines that aren't alerts, and
+    alerts without a position, are skipped and counted.
 
-        streamgauge supernova voevent alerts.jsonl --author ivo://org.example/candidates --to events
+        streamgauge alerts voevent alerts.jsonl --author ivo://org.example/candidates --output events
     """
     from datetime import UTC, datetime
 
-    from ...operators.rules.alert import Alert
-    from ..supernova.voevent import VOEventAuthor
-    from ..supernova.voevent import voevent as document
+    from ....operators.rules.alert import Alert
+    from ...supernova.voevent import VOEventAuthor
+    from ...supernova.voevent import voevent as document
 
     publisher = VOEventAuthor(author, role)
     written = left_out = 0
     with file.open("rb") as lines:
-        to.mkdir(parents=True, exist_ok=True)
+        output.mkdir(parents=True, exist_ok=True)
         for line in lines:
             try:
                 alert = Alert.from_dict(json.loads(line))
@@ -113,12 +97,12 @@ def voevent(
             except (ValueError, KeyError, TypeError, AttributeError):
                 left_out += 1
                 continue
-            (to / f"{_file_name(str(alert.key[0]) if alert.key else 'alert')}-{alert.id}.xml").write_bytes(
-                event
-            )
+            (
+                output / f"{_file_name(str(alert.key[0]) if alert.key else 'alert')}-{alert.id}.xml"
+            ).write_bytes(event)
             written += 1
     write_line(
-        f"{to}: {written} event{'s' * (written != 1)}; {left_out} line{'s' * (left_out != 1)} left out"
+        f"{output}: {written} event{'s' * (written != 1)}; {left_out} line{'s' * (left_out != 1)} left out"
     )
 
 

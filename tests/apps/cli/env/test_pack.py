@@ -1,4 +1,4 @@
-"""`streamgauge pack`: what is refused before an archive is made, and where that may lie."""
+"""`streamgauge env pack`: what is refused before an archive is made, and where that may lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.cli.pack import pack
+from streamgauge.apps.cli.env.pack import pack
 from streamgauge.apps.environment import packed_environment
 
 PROGRAM = Path(sys.executable).with_name("streamgauge")
@@ -25,7 +25,7 @@ PROGRAM = Path(sys.executable).with_name("streamgauge")
     ],
 )
 def test_what_cannot_be_packed_leaves_nothing(tmp_path: Path, options: list[str], said: str) -> None:
-    done = subprocess.run([PROGRAM, "pack", *options], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([PROGRAM, "env", "pack", *options], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -19,20 +19,20 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
-from streamgauge.apps.cli import kafka as command
+from streamgauge.apps.cli.kafka.command import app
 from streamgauge.apps.dev.kafka import status
 from streamgauge.apps.dev.kafka.cluster import kept_brokers
 from streamgauge.apps.dev.kafka.jars import kafka_jars
 from streamgauge.apps.dev.kafka.running_clusters import Running, RunningBroker, find_running, remember
 from streamgauge.apps.environment.cache import cache_folder
 
-from ...waiting import until
+from ....waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(command.app, arguments, env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`streamgauge alerts`: outlets that are tried, and silences that are written."""
+"""`streamgauge alerts test | silence`: outlets that are tried, and silences that are written."""
 
 from __future__ import annotations
 
@@ -10,56 +10,39 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
-
-app = typer.Typer(
-    name="alerts",
-    no_args_is_help=True,
-    help="""Test the outlets of alerts, and silence alerts for a time.
-
-        streamgauge alerts test outlets.toml
-
-        streamgauge alerts silence outlets.toml 'key=~"hall.*"' --for 2h --why painters
-    """,
-)
+from ....operators.watching.terminal import write_json, write_line
 
 OutletFile = Annotated[Path, typer.Argument(metavar="FILE", help="Outlets in TOML (docs/alerts.md).")]
 
 
-@app.callback()
-def alerts() -> None:
-    """Test the outlets of alerts, and silence alerts for a time."""
-
-
-@app.command()
 def test(
     file: OutletFile,
-    outlet: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Test this outlet only. Repeatable.")
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="OUTLET", help="Test these outlets only.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each outlet.")] = False,
 ) -> None:
-    """Send a test message to each outlet and report which ones accepted it.
+    """Send a test message to each outlet; report which accepted it.
 
-    Exits with 1 if one didn't.
-    Silences and matchers don't suppress a test.
+    The message says that it is a test; silences and matchers don't suppress it. The exit code is 1 if an
+    outlet didn't accept it.
 
         streamgauge alerts test outlets.toml
 
-        streamgauge alerts test outlets.toml --outlet ops --json
+        streamgauge alerts test outlets.toml ops --json
     """
-    from ...operators.rules.outlets.toml_outlets import read_outlets
-    from ..jobs.outlet_trial import OutletsFailed, try_outlet
+    from ....operators.rules.outlets.toml_outlets import read_outlets
+    from ...jobs.outlet_trial import OutletsFailed, try_outlet
 
     outlets = read_outlets(file)
     titles = [one.title for one in outlets]
     if not outlets:
         raise ValueError(f"{file} has no [[outlet]] to test")
-    if unknown := [name for name in outlet or () if name not in titles]:
+    if unknown := [name for name in names or () if name not in titles]:
         raise ValueError(f"{file} has no outlet {unknown[0]!r}; its outlets are {', '.join(titles)}")
     failed = []
     for one in outlets:
-        if outlet and one.title not in outlet:
+        if names and one.title not in names:
             continue
         problem = try_outlet(one)
         if problem is not None:
@@ -70,15 +53,14 @@ def test(
             write_line(f"{one.title}: {'it was accepted' if problem is None else f'failed: {problem}'}")
     if failed:
         raise OutletsFailed(
-            f"{len(failed)} of {len(outlet or outlets)} did not accept the test: {', '.join(failed)}"
+            f"{len(failed)} of {len(names or outlets)} did not accept the test: {', '.join(failed)}"
         )
 
 
-@app.command()
 def silence(
     file: OutletFile,
     match: Annotated[
-        list[str], typer.Argument(metavar="MATCHER...", help="""Such as 'rule="hot"' or 'key=~"hall.*"'.""")
+        list[str], typer.Argument(metavar="MATCHER", help="""Such as 'rule="hot"' or 'key=~"hall.*"'.""")
     ],
     length: Annotated[
         str, typer.Option("--for", metavar="LENGTH", help="Duration of the silence, such as 2h.")
@@ -87,14 +69,14 @@ def silence(
 ) -> None:
     """Silence alerts that match all matchers, starting now.
 
-    Appends a [[silence]] to the file.
-    A run that uses the file needs no restart.
+    Appends a [[silence]] to the file. Runs that use the file reread it when it has changed, and need no
+    restart.
 
         streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
     """
-    from ...operators.rules.outlets.silences import AlertSilence
-    from ...operators.rules.outlets.toml_outlets import read_outlets
-    from ...operators.windows.durations import microseconds
+    from ....operators.rules.outlets.silences import AlertSilence
+    from ....operators.rules.outlets.toml_outlets import read_outlets
+    from ....operators.windows.durations import microseconds
 
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(microseconds=microseconds(length))
     one = AlertSilence(match, until, why=why)

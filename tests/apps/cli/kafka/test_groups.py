@@ -1,4 +1,4 @@
-"""`streamgauge groups`: places and streams as they are typed, and what it says."""
+"""`streamgauge kafka groups`: places and streams as they are typed, and what it says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from streamgauge.apps.cli import groups
+from streamgauge.apps.cli.kafka import groups
 from streamgauge.operators.consumer import migration
 from streamgauge.operators.consumer.group import reset as resetting
 from streamgauge.operators.watermarks.position import Input
 
-from ..command import Ran
+from ...command import Ran
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,9 @@ def test_places_are_read_as_they_are_typed(
         return {Input("posts", 1): 7, Input("posts", 0): 5}
 
     monkeypatch.setattr(resetting, "reset", reset)
-    reported = ran("groups", "reset", "by-minute", "--to", typed, "--config", "security.protocol=SSL")
+    reported = ran(
+        "kafka", "groups", "reset", "by-minute", "--offset", typed, "--config", "security.protocol=SSL"
+    )
     assert reported.splitlines() == ["posts[0]: 5", "posts[1]: 7"]
     options = {"bootstrap_servers": "localhost:9092", "config": {"security.protocol": "SSL"}, "topics": ()}
     assert collected == [("by-minute", place, options)]
@@ -54,14 +56,14 @@ def test_a_stream_is_named_as_python_imports_it(
         "import polars as pl\nimport streamgauge as sg\n"
         "posts = sg.Stream.from_schema({'n': pl.Int64}).tumbling('1m').agg(n=sg.count())\n"
     )
-    reported = ran("groups", "migrate", "by-minute", "changed_streams:posts", "--dry-run")
+    reported = ran("kafka", "groups", "migrate", "by-minute", "changed_streams:posts", "--dry-run")
     assert reported.splitlines() == [
         "the window changed",
         "windows have closed up to 2026-06-01 12:00:00+00:00; the changed stream would read from:",
         "posts[0]: 5",
     ]
     assert collected == [("by-minute", "Stream", {"start": None, "dry_run": True})]
-    as_json = json.loads(ran("groups", "migrate", "by-minute", "changed_streams:posts", "--json"))
+    as_json = json.loads(ran("kafka", "groups", "migrate", "by-minute", "changed_streams:posts", "--json"))
     assert as_json["starts"] == [{"topic": "posts", "partition": 0, "offset": 5}]
 
 
@@ -80,6 +82,6 @@ def test_what_is_no_stream_is_named(typed: str, words: str) -> None:
 
 @pytest.mark.slow
 def test_brokers_that_do_not_answer_are_reported_in_ten_seconds(ran: Ran) -> None:
-    assert ran("groups", "list", "--bootstrap-servers", "localhost:1", code=1).startswith(
+    assert ran("kafka", "groups", "list", "--bootstrap-servers", "localhost:1", code=1).startswith(
         "error: no broker answered at localhost:1 within 10 s: "
     )

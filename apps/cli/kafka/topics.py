@@ -1,4 +1,4 @@
-"""`streamgauge topics`: which topics there are, and what is in them."""
+"""`streamgauge kafka topics`: which topics there are, and what is in them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.rendering.names import amount
-from ...operators.watching.terminal import write_json
-from ..ending import at_once
-from ..topics.known import SECONDS, kind_of, known_topics, not_there
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from ....operators.rendering.names import amount
+from ....operators.watching.terminal import write_json
+from ...ending import at_once
+from ...topics.known import SECONDS, kind_of, known_topics, not_there
+from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from ...operators.kafka.topics import Admin
+    from ....operators.kafka.topics import Admin
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TopicShown:
 
 def topics(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Show only these, with their partitions.")
+        list[str] | None, typer.Argument(metavar="TOPIC", help="Show only these, with their partitions.")
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     every: Annotated[bool, typer.Option("--all", help="Include Kafka's own topics.")] = False,
@@ -38,19 +38,19 @@ def topics(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """List topics with partitions, message counts, last write and content type.
+    """List topics with partitions, messages, last write and contents.
 
     Messages are counted by offset, including those removed by compaction and transaction markers. Exits
     with 1 if no broker answers or a named topic doesn't exist.
 
-        streamgauge topics
+        streamgauge kafka topics
 
-        streamgauge topics posts --bootstrap-servers broker-1:9092
+        streamgauge kafka topics posts --bootstrap-servers broker-1:9092
 
-        streamgauge topics --json | jq 'select(.messages == 0).name'
+        streamgauge kafka topics --json | jq 'select(.messages == 0).name'
     """
     with at_once():
-        from ...operators.kafka.topics import TopicError, admin
+        from ....operators.kafka.topics import TopicError, admin
 
     client = admin(kafka_settings(bootstrap_servers, config, config_file))
     known = known_topics(client)
@@ -69,8 +69,8 @@ def topics(
 
 
 def _shown(client: Admin, name: str, metadata: Any) -> TopicShown:
-    from ...operators.kafka.topics import begin_offsets, end_offsets
-    from ...operators.watermarks.position import Input
+    from ....operators.kafka.topics import begin_offsets, end_offsets
+    from ....operators.watermarks.position import Input
 
     places = [Input(name, partition) for partition in sorted(metadata.partitions)]
     begins, ends = begin_offsets(client, places, SECONDS), end_offsets(client, places, SECONDS)
@@ -94,7 +94,7 @@ def _newest(client: Admin, places: list[Any]) -> str | None:
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    from ..topics.decoded import written
+    from ...topics.decoded import written
 
     specs = {TopicPartition(*where): OffsetSpec.max_timestamp() for where in places}
     try:
@@ -109,7 +109,7 @@ def _print_topics(shown: list[TopicShown], address: str) -> None:
     from rich import box
     from rich.table import Table
 
-    from ...operators.watching.console import TerminalConsole
+    from ....operators.watching.console import TerminalConsole
 
     console = TerminalConsole()
     if not shown:
@@ -129,7 +129,7 @@ def _print_partitions(one: TopicShown) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ...operators.watching.console import TerminalConsole
+    from ....operators.watching.console import TerminalConsole
 
     console = TerminalConsole()
     line = amount(one.messages, "message") + (f", the newest of {one.newest}" if one.newest else "")

@@ -12,9 +12,9 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from ...operators.java import JavaError
-from ...operators.watching.console import TerminalConsole
-from ..dev.kafka.running_clusters import (
+from ....operators.java import JavaError
+from ....operators.watching.console import TerminalConsole
+from ...dev.kafka.running_clusters import (
     DEFAULT,
     Running,
     RunningBroker,
@@ -23,27 +23,9 @@ from ..dev.kafka.running_clusters import (
     locked,
     remember,
 )
-from ..dev.kafka.status import show
-from ..ending import at_once, in_order
+from ...dev.kafka.status import show
+from ...ending import at_once, in_order
 
-app = typer.Typer(
-    name="kafka",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="""Run an embedded Kafka cluster on this machine, for experiments.
-
-    Real brokers on 127.0.0.1, one or several, which run until they are stopped. A second cluster needs a name
-    of its own. Kafka's jars are downloaded once.
-
-        streamgauge kafka start --port 9092 --data ~/kafka
-
-        streamgauge kafka start --name shop --brokers 3
-
-        streamgauge kafka status
-
-        streamgauge kafka stop --name shop
-    """,
-)
 _out = TerminalConsole()
 _err = TerminalConsole(stderr=True)
 
@@ -56,7 +38,6 @@ def _valid(name: str | None) -> str | None:
     return name
 
 
-@app.command()
 def start(
     port: Annotated[
         int | None,
@@ -80,15 +61,15 @@ def start(
     ] = DEFAULT,
     brokers: Annotated[
         int | None,
-        typer.Option(metavar="COUNT", min=1, max=9, help="Number of brokers; default: 1, or the folder's."),
+        typer.Option(metavar="NUMBER", min=1, max=9, help="Number of brokers; default: 1, or the folder's."),
     ] = None,
 ) -> None:
     """Start one broker or several in the background and print their addresses.
 
-    This takes a few seconds, and half a minute more the first time. The brokers run until `streamgauge kafka
-    stop`. Only programs on this machine can reach them, and they need no password. With three brokers, topics
-    have a replica on each by default, and ``acks=all`` waits for two of them. If the cluster is already
-    running, brokers that died are restarted.
+    This takes a few seconds, and half a minute more the first time, when Kafka's jars are downloaded. The
+    brokers run until `streamgauge kafka stop`. Only programs on this machine can reach them, and they need no
+    password. With three brokers, topics have a replica on each by default, and ``acks=all`` waits for two of
+    them. If the cluster is already running, brokers that died are restarted.
 
         streamgauge kafka start
 
@@ -102,9 +83,9 @@ def start(
 
 def _start(port: int | None, data: Path | None, name: str, brokers: int | None) -> None:
     with at_once():
-        from ..dev.kafka.broker import BrokerError, EmbeddedKafka
-        from ..dev.kafka.cluster import EmbeddedCluster, kept_brokers
-        from ..dev.kafka.jars import KAFKA, JarsError
+        from ...dev.kafka.broker import BrokerError, EmbeddedKafka
+        from ...dev.kafka.cluster import EmbeddedCluster, kept_brokers
+        from ...dev.kafka.jars import KAFKA, JarsError
 
     folder = None if data is None else data.expanduser().resolve()
     for running in find_running():
@@ -132,9 +113,9 @@ def _start(port: int | None, data: Path | None, name: str, brokers: int | None) 
 
 def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int | None) -> None:
     """Leave a cluster running if it is what is requested, with those of its brokers that had died."""
-    from ..dev.kafka.broker import BrokerError
-    from ..dev.kafka.cluster import node
-    from ..dev.kafka.jars import JarsError
+    from ...dev.kafka.broker import BrokerError
+    from ...dev.kafka.cluster import node
+    from ...dev.kafka.jars import JarsError
 
     other = port not in (None, running.port) or str(folder or running.folder) != running.folder
     if other or brokers not in (None, len(running.brokers)):
@@ -160,13 +141,18 @@ def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int
         _out.print(_at("already running", running.address), soft_wrap=True)
 
 
-@app.command()
 def status(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", callback=_valid, help="Name of the cluster; default: all.")
     ] = None,
 ) -> None:
-    """Show running clusters: addresses, folders, logs, topics, dead brokers. Exits with 1 on a problem."""
+    """Show running clusters: addresses, folders, logs, topics, dead brokers.
+
+    This is about brokers that `streamgauge kafka start` started on this machine. The exit code is 1 if none
+    is running, or if a broker is dead.
+
+        streamgauge kafka status
+    """
     every = find_running()
     chosen = [running for running in every if name in (None, running.name)]
     if not chosen:
@@ -181,7 +167,6 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command()
 def stop(
     name: Annotated[
         str | None,
@@ -190,9 +175,12 @@ def stop(
 ) -> None:
     """Stop a cluster; its data stays if it was started with `--data`.
 
-    streamgauge kafka stop
+    This is about brokers that `streamgauge kafka start` started on this machine. Without --data, their topics
+    are removed.
 
-    streamgauge kafka stop --name shop
+        streamgauge kafka stop
+
+        streamgauge kafka stop --name shop
     """
     every = find_running()
     chosen = [running for running in every if name in (None, running.name)]
@@ -231,10 +219,6 @@ def _end(running: Running) -> None:
 def _fail(message: str) -> NoReturn:
     _err.print(Text.assemble(("error:", "red"), f" {message}"), soft_wrap=True)
     raise typer.Exit(1)
-
-
-if __name__ == "__main__":
-    app()
 
 
 def _at(said: str, address: str) -> Text:

@@ -1,4 +1,4 @@
-"""`streamgauge groups`: consumer groups of streams, seen from outside, and moved once their runs end."""
+"""`streamgauge kafka groups`: groups of streams, seen from outside, and moved once their runs have ended."""
 
 from __future__ import annotations
 
@@ -7,33 +7,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.watching.terminal import write_json, write_line
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from ....operators.watching.terminal import write_json, write_line
+from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from ...operators.consumer.group.reset import Place
-    from ...operators.consumer.group_overview import GroupListed, GroupOverview
-    from ...operators.definition.stream import Stream
+    from ....operators.consumer.group.reset import Place
+    from ....operators.consumer.group_overview import GroupListed, GroupOverview
+    from ....operators.definition.stream import Stream
 
 app = typer.Typer(
     name="groups",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     help="""List, show and move consumer groups of streams.
 
-        streamgauge groups list
+    `skip`, `reset` and `migrate` change from where the next run of a group continues. They are refused while
+    the group has runs.
 
-        streamgauge groups show by-minute
+        # which groups are behind?
+        streamgauge kafka groups list
 
-        streamgauge groups skip by-minute --partition posts:3 --to 1200
+        # what holds the windows of one open?
+        streamgauge kafka groups show by-minute
 
-        streamgauge groups migrate by-minute streams:posts --dry-run
+        # skip messages that can't be processed, and keep open windows
+        streamgauge kafka groups skip by-minute --offset latest
 
-        streamgauge groups reset by-minute --to earliest
+        # count again from the beginning
+        streamgauge kafka groups reset by-minute --offset earliest
+
+        # give a group a changed stream
+        streamgauge kafka groups migrate by-minute streams:posts --dry-run
     """,
 )
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group_id of its runs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: for `list`, one object per group.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback()
@@ -44,20 +53,21 @@ def groups() -> None:
 @app.command("list")
 def list_(
     bootstrap_servers: Servers = "localhost:9092",
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per group.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """List the groups that have a table topic: state, members, lag, topics and streams.
+    """List groups of streams: state, members, lag, topics, streams.
 
-    The state is the brokers' word: `stable` while it has runs, `empty` after they have ended, `unknown` if
-    its offsets have expired. Lag counts offsets that wait, those behind open transactions included.
+    A group of a stream is one that has a table topic. Its state is the brokers' word: `stable` while it has
+    runs, `empty` after they have ended, `unknown` if its offsets have expired. Lag counts offsets that wait,
+    those behind open transactions included.
 
-        streamgauge groups list
+        streamgauge kafka groups list
 
-        streamgauge groups list --json | jq 'select(.lag > 1000).group'
+        streamgauge kafka groups list --json | jq 'select(.lag > 1000).group'
     """
-    from ...operators.consumer.group_overview import list_groups
+    from ....operators.consumer.group_overview import list_groups
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     listed = list_groups(settings)
@@ -83,11 +93,11 @@ def show(
     named with its age: messages behind it can't be read before it ends. Times in JSON are microseconds since
     1970, and milliseconds for transactions.
 
-        streamgauge groups show by-minute
+        streamgauge kafka groups show by-minute
 
-        streamgauge groups show by-minute --json | jq '.partitions[] | select(.held_back > 0)'
+        streamgauge kafka groups show by-minute --json | jq '.partitions[] | select(.held_back > 0)'
     """
-    from ...operators.consumer.group_overview import describe_group
+    from ....operators.consumer.group_overview import describe_group
 
     overview = describe_group(kafka_settings(bootstrap_servers, config, config_file), group)
     if as_json:
@@ -99,38 +109,47 @@ def show(
 @app.command()
 def skip(
     group: Group,
-    to: Annotated[
+    offset: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="latest, an offset, or a time: 2026-06-01T12:00, UTC."),
+        typer.Option(metavar="POSITION", help="latest, an offset, or a time: 2026-06-01T12:00, UTC."),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPIC", help="With --partition: skip in this topic; default: all of the group."
+        ),
     ] = None,
     partition: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TOPIC:NUMBER", help="Partition to skip in; default: all of the group."),
+        list[int] | None,
+        typer.Option(metavar="NUMBER", help="Partition of --topic to skip in. Repeatable."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     as_json: AsJson = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Skip messages on purpose, for example one that can't be processed, and keep open windows.
+    """Skip messages on purpose, and keep open windows.
 
-    All runs of the group must have ended. The next run continues at PLACE, and the account counts the offsets
-    in between as skipped. Without --to, this accepts offsets that another program has set
-    (kafka-consumer-groups, a console). A run refuses such offsets until then, because messages would be
-    missing silently. To go back or to count again, use `streamgauge groups reset`.
+    This leaves out a message that can't be processed, for example. All runs of the group must have ended. The
+    next run continues at POSITION, and the account counts the offsets in between as skipped. Without
+    --offset, this accepts offsets that another program has set (kafka-consumer-groups, a console). A run
+    refuses such offsets until then, because messages would be missing silently. To go back or to count again,
+    use `streamgauge kafka groups reset`.
 
-        streamgauge groups skip by-minute --partition posts:3 --to 1200
+        streamgauge kafka groups skip by-minute --topic posts --partition 3 --offset 1200
 
         kafka-consumer-groups.sh --group by-minute --reset-offsets --to-latest --all-topics --execute …
 
-        streamgauge groups skip by-minute
+        streamgauge kafka groups skip by-minute
     """
-    from ...operators.consumer.group.skip import skip as skipping
+    from ....operators.consumer.group.skip import skip as skipping
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     address = settings.pop("bootstrap.servers")
-    chosen = [_partition(one) for one in partition or ()]
-    place = None if to is None else _place(to)
+    if (topic is None) != (not partition):
+        raise ValueError("--topic and --partition go together: --topic posts --partition 3")
+    chosen = [(topic, number) for number in partition or () if topic is not None]
+    place = None if offset is None else _place(offset)
     _write_offsets(
         skipping(group, place, partitions=chosen, bootstrap_servers=address, config=settings), as_json
     )
@@ -139,35 +158,37 @@ def skip(
 @app.command()
 def reset(
     group: Group,
-    to: Annotated[
+    offset: Annotated[
         str,
-        typer.Option(metavar="PLACE", help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC."),
+        typer.Option(
+            metavar="POSITION", help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC."
+        ),
     ],
     bootstrap_servers: Servers = "localhost:9092",
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Input topics, if the group names none."),
+        typer.Option(metavar="TOPIC", help="Input topic, if the group names none. Repeatable."),
     ] = None,
     as_json: AsJson = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Make the next run of a group count again from another position.
+    """Make a group count again from another position.
 
     All runs of the group must have ended. Open windows, and closed ones that were not emitted yet, are
     dropped. Emitted windows stay, and are emitted again if their rows are read again. To skip messages and
-    keep open windows, use `streamgauge groups skip`.
+    keep open windows, use `streamgauge kafka groups skip`.
 
-        streamgauge groups reset by-minute --to earliest
+        streamgauge kafka groups reset by-minute --offset earliest
 
-        streamgauge groups reset by-minute --to 2026-06-01T12:00 --bootstrap-servers broker-1:9092
+        streamgauge kafka groups reset by-minute --offset 2026-06-01T12:00 --bootstrap-servers broker-1:9092
     """
-    from ...operators.consumer.group import reset as resetting
+    from ....operators.consumer.group import reset as resetting
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     address = settings.pop("bootstrap.servers")
     report = resetting.reset(
-        group, _place(to), bootstrap_servers=address, config=settings, topics=topic or ()
+        group, _place(offset), bootstrap_servers=address, config=settings, topics=topic or ()
     )
     _write_offsets(report, as_json)
 
@@ -178,35 +199,35 @@ def migrate(
     stream: Annotated[
         str, typer.Argument(metavar="MODULE:STREAM", help="Module and name of the changed stream.")
     ],
-    start: Annotated[
+    offset: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Where to start, if the new definition filters out fewer rows."),
+        typer.Option(metavar="POSITION", help="Where to start, if fewer rows are filtered out now."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Switch a group to a changed definition, once the old windows have closed.
+    """Give a group a changed stream, once its old windows have closed.
 
     All runs of the group must have ended. The next run with the changed stream counts all later windows from
     their first row, so no window of either definition misses a row or counts one twice. Windows that were
     open belong to the new definition. MODULE:STREAM names a stream in a module of this folder or of the
     environment. If its source or its steps changed, rows that were filtered out before may count now; reading
-    then begins with the first message, or at --start, which must not be later than any row of an open window.
-    The stream's own brokers and settings are used.
+    then begins with the first message, or at --offset, which must not be later than any row of an open
+    window. The stream's own brokers and settings are used.
 
-        streamgauge groups migrate by-minute streams:posts --dry-run
+        streamgauge kafka groups migrate by-minute streams:posts --dry-run
 
-        streamgauge groups migrate by-minute streams:posts
+        streamgauge kafka groups migrate by-minute streams:posts
     """
-    from ...operators.consumer.migration import migrate as migrating
+    from ....operators.consumer.migration import migrate as migrating
 
-    place = None if start is None else _place(start)
+    place = None if offset is None else _place(offset)
     done = migrating(group, _stream(stream), start=place, dry_run=dry_run)
     if as_json:
         end = None if done.end is None else done.end.isoformat()
         starts = [
-            {"topic": where.topic, "partition": where.partition, "offset": offset}
-            for where, offset in sorted(done.starts.items())
+            {"topic": where.topic, "partition": where.partition, "offset": begins}
+            for where, begins in sorted(done.starts.items())
         ]
         write_json({"changes": list(done.changes), "end": end, "starts": starts, "dry_run": dry_run})
         return
@@ -227,7 +248,7 @@ def _stream(text: str) -> Stream:
     import importlib
     import sys
 
-    from ...operators.definition.stream import Stream
+    from ....operators.definition.stream import Stream
 
     module, _, name = text.partition(":")
     if not module or not name:
@@ -248,29 +269,17 @@ def _stream(text: str) -> Stream:
     return stream
 
 
-def _place(to: str) -> Place:
+def _place(text: str) -> Place:
     """A place as it is typed."""
-    from ...operators.table.stored import moment
+    from ....operators.table.stored import moment
 
-    if to in ("earliest", "latest"):
-        return "earliest" if to == "earliest" else "latest"
-    if to.isdigit():
-        return int(to)
-    time = moment(to)
+    if text in ("earliest", "latest"):
+        return "earliest" if text == "earliest" else "latest"
+    if text.isdigit():
+        return int(text)
+    time = moment(text)
     assert time is not None
     return time
-
-
-def _partition(text: str) -> tuple[str, int]:
-    """A partition as it is typed. Raises `ValueError` for anything else.
-
-    >>> _partition("posts:3")
-    ('posts', 3)
-    """
-    topic, _, number = text.rpartition(":")
-    if not topic or not number.isdigit():
-        raise ValueError(f"--partition must be a topic and a number, as in posts:3, got {text!r}")
-    return topic, int(number)
 
 
 def _write_offsets(offsets: Any, as_json: bool) -> None:
@@ -286,7 +295,7 @@ def _print_groups(listed: list[GroupListed], address: str) -> None:
     from rich import box
     from rich.table import Table
 
-    from ...operators.watching.console import TerminalConsole
+    from ....operators.watching.console import TerminalConsole
 
     console = TerminalConsole()
     if not listed:
@@ -308,9 +317,9 @@ def _print_group(one: GroupOverview) -> None:
     from rich import box
     from rich.table import Table
 
-    from ...operators.rendering.names import amount
-    from ...operators.watching.console import TerminalConsole
-    from ..topics.decoded import written
+    from ....operators.rendering.names import amount
+    from ....operators.watching.console import TerminalConsole
+    from ...topics.decoded import written
 
     console = TerminalConsole()
     console.print(f"{one.group}: {one.state}, {amount(len(one.members), 'member')}", highlight=False)

@@ -1,4 +1,4 @@
-"""`streamgauge pack`: an archive of all that Spark's executors need to run this package."""
+"""`streamgauge env pack`: an archive of all that Spark's executors need to run this package."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import write_line
-from ..ending import at_once, in_order
+from ....operators.watching.terminal import write_line
+from ...ending import at_once, in_order
 
 _SUFFIXES = (".tar.gz", ".tgz")
 
@@ -31,16 +31,17 @@ def pack(
         int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
 ) -> None:
-    """Create an archive of this environment, so Spark's executors need nothing installed.
+    """Create an archive of this environment for Spark's executors.
 
-    The archive has this Python, this package with its dependencies except Spark, and compiled kernels.
-    Executors unpack it into their working folder. They need the same operating system and processor
-    architecture as this machine; on another processor model they compile kernels of their own.
+    Executors then need nothing installed. The archive has this Python, this package with its dependencies
+    except Spark, and compiled kernels. Executors unpack it into their working folder. They need the same
+    operating system and processor architecture as this machine; on another processor model they compile
+    kernels of their own.
 
-        streamgauge pack environment.tar.gz
+        streamgauge env pack environment.tar.gz
 
         # with a package of yours, and the kernels that its streams need
-        streamgauge pack environment.tar.gz --with my-streams --families distinct,quantiles,reading
+        streamgauge env pack environment.tar.gz --with my-streams --families distinct,quantiles,reading
 
         # then, in Python
         streamgauge.spark.session(master="spark://host:7077", archive="environment.tar.gz")
@@ -48,8 +49,8 @@ def pack(
     if not archive.name.endswith(_SUFFIXES):
         raise typer.BadParameter(f"must end in {' or '.join(_SUFFIXES)}, got {archive.name}")
     with at_once():
-        from ...operators.warm_up.steps import steps
-        from ..environment.packed_environment import (
+        from ....operators.warm_up.steps import steps
+        from ...environment.packed_environment import (
             PackError,
             stage_environment,
             warm_environment,

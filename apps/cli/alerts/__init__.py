@@ -1,0 +1,1 @@
+"""`streamgauge alerts`: outlets and silences, candidates for other people and programs."""

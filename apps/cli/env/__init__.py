@@ -1,0 +1,1 @@
+"""`streamgauge env`: compiled kernels, downloads, an archive for executors, dashboards."""

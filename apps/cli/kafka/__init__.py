@@ -1,0 +1,1 @@
+"""`streamgauge kafka`: brokers for experiments, topics and consumer groups."""

@@ -1,0 +1,17 @@
+"""Groups of commands in the order in which a newcomer needs them, not in the alphabet's."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from typer.core import TyperGroup
+
+
+class Ordered(TyperGroup):
+    """Commands in the order of `names`."""
+
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, as help and completion list them."""
+        return [*self.names]
