@@ -230,10 +230,12 @@ _MOVED = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError._NOENT,
     }
 )
-"""Errors for a partition that another broker leads by now, or that has no leader at the moment."""
+"""Errors for a partition that another broker leads by now, or that has no leader at the moment, or a leader
+so new that it doesn't know yet up to where its followers have the log."""
 
 
 def _moved(client: Admin, places: Collection[Where], error: KafkaException, seconds: float) -> bool:

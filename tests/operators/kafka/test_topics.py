@@ -121,7 +121,12 @@ def test_a_topic_is_made_once_where_a_connection_was_lost() -> None:
 
 def test_offsets_are_asked_for_again_where_another_broker_leads_by_now() -> None:
     """The library would go on asking whom it knows for minutes."""
-    for code in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT):
+    for code in (
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,  # by a new leader, until its followers have confirmed where it is
+        KafkaError._NOENT,
+    ):
         brokers: Any = LosesConnections(2, code)
         assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
         assert brokers.looked_up == 2
