@@ -35,7 +35,7 @@ from .members import PATIENCE
 from .posts import Posts, StreamCase
 
 _PROGRAM = "from streamgauge.apps.cli.program import main; main()"
-_ASKED_EVERY = 1.0
+_QUESTION_SECONDS = 1.0
 _STOPPED = (0, 130, -signal.SIGTERM)
 """How a program ends that a signal has asked to."""
 Cell = tuple[int, str]
@@ -251,7 +251,7 @@ class Server:
         self._asking.join(PATIENCE)
 
     def _ask_on(self) -> None:
-        while not self._end.wait(_ASKED_EVERY):
+        while not self._end.wait(_QUESTION_SECONDS):
             for name in self._tables:
                 answer = self._answer(name)
                 if answer is not None and self._bounded:

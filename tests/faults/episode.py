@@ -216,7 +216,7 @@ class Episode:
             name: exact(self.kafka.bootstrap_servers, self.posts.topics, requested)
             for name, requested in self.streams.items()
         }
-        self._compare_beside(truths)
+        self._compare_beside()
         tables: dict[str, list[pa.Table]] = {name: [] for name in self.windowed}
         where = self.posts.topics, self.kafka.bootstrap_servers, self.config
         streams = {name: stream_of(requested, *where) for name, requested in self.streams.items()}
@@ -248,13 +248,14 @@ class Episode:
         """The streams with windows by their tables' names in the query server."""
         return {f"{self.name}.{name}" if name else self.name: own for name, own in self.windowed.items()}
 
-    def _compare_beside(self, truths: Mapping[str, Exact]) -> None:
+    def _compare_beside(self) -> None:
         """Compare the archive with the input, and the query server's answers with the exact ones."""
         if self.archive is not None:
             self.archive.compare()
             self.checked["archive"] += 1
         if self.server is not None:
-            by_table = dict(zip(self._served(), (truths[name] for name in self.windowed)))
+            where = self.kafka.bootstrap_servers, self.posts.topics
+            by_table = {name: exact(*where, case, ended=False) for name, case in self._served().items()}
             self.server.compare(by_table, self.shape.delivery)
             self.checked["the query server's answers at the end"] += len(by_table)
             self.checked["the query server's answers meanwhile"] += self.server.answers

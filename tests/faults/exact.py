@@ -57,8 +57,11 @@ class Exact:
     rows: dict[MessageAt, dict[str, Any]]
 
 
-def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase) -> Exact:
-    """The exact answer to a question about the posts, from one read of each topic, whole."""
+def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase, ended: bool = True) -> Exact:
+    """The exact answer to a question about the posts, from one read of each topic, whole.
+
+    Once a bounded run has `ended`, posts of joined topics that still waited for a partner are counted.
+    """
     poison: dict[MessageAt, bytes | None] = {}
     on_time: dict[Place, list[Post]] = defaultdict(list)
     seen: dict[Place, float] = defaultdict(lambda: -math.inf)
@@ -91,7 +94,7 @@ def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase) 
             counted += 1
             _add(cells, requested, post.at, post, post.amount)
     else:
-        counted = _pair(requested, on_time, seen, topics, cells)
+        counted = _pair(requested, on_time, seen, topics, cells, ended)
     account = Account(read, counted, read - counted - late - len(poison), late, len(poison))
     return Exact({key: cell.answer for key, cell in cells.items()}, account, poison, rows)
 
@@ -102,6 +105,7 @@ def _pair(
     seen: dict[Place, float],
     topics: Sequence[str],
     cells: dict[tuple[int, str], Cell],
+    ended: bool,
 ) -> int:
     """Count pairs, and posts for which no partner can come any more; gives how many posts are in any."""
     counted = 0
@@ -119,7 +123,7 @@ def _pair(
         for own, other, weight in ((left, right, 1), (right, left, 3)):
             for post in on_time[own]:
                 over = _end(post.at + WITHIN_US, requested) <= seen[other] - requested.delay_us
-                alone = not post.partners and over
+                alone = not post.partners and (over or ended)
                 if alone:
                     _add(cells, requested, post.at, post, weight * post.amount)
                 counted += alone or post.partners > 0
