@@ -21,8 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from streamgauge.operators.archive.chain import segments
-from streamgauge.operators.archive.segment import ArchiveError
+from streamgauge.operators.archive.chain import last_segment, segments
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.archive.verify import verify
 from streamgauge.operators.table.schema import START
@@ -35,7 +34,7 @@ from .members import PATIENCE
 from .posts import Posts, StreamCase
 
 _PROGRAM = "from streamgauge.apps.cli.program import main; main()"
-_QUESTION_SECONDS = 1.0
+_QUESTION_SECONDS = 3.0
 _STOPPED = (0, 130, -signal.SIGTERM)
 """How a program ends that a signal has asked to."""
 Cell = tuple[int, str]
@@ -89,8 +88,8 @@ class Program:
 class Archive:
     """Archivers that follow the input topics into one folder."""
 
-    def __init__(self, kafka: Any, folder: Path, topics: Sequence[str]) -> None:
-        self._kafka, self._folder, self._topics = kafka, folder, topics
+    def __init__(self, kafka: Any, folder: Path, posts: Posts) -> None:
+        self._kafka, self._folder, self._posts, self._topics = kafka, folder, posts, posts.topics
         self._store = LocalStore(folder / "archive")
         self._programs: list[Program] = []
         self._started = 0
@@ -169,13 +168,11 @@ class Archive:
         return rows
 
     def _whole(self) -> bool:
-        """Whether as many messages are archived as the topics have."""
-        for topic in self._topics:
-            for partition, rows in self._wanted(topic).items():
-                with suppress(ArchiveError, FileNotFoundError):
-                    if sum(one.rows for one in segments(self._store, topic, partition)) >= len(rows):
-                        continue
-                time.sleep(0.5)
+        """Whether everything that was sent is archived."""
+        for (topic, partition), end in list(self._posts.ends.items()):
+            last = last_segment(self._store, topic, partition) if end else None
+            if end and (last is None or last.next_offset < end):
+                time.sleep(0.2)
                 return False
         return True
 
@@ -198,6 +195,7 @@ class Server:
         self._bounds: dict[str, Counter[Cell]] = {name: Counter() for name in tables}
         self._seen = dict.fromkeys(tables, 0)
         self._started = 0
+        self._client: Client | None = None
         self._wrong: list[str] = []
         self._end = threading.Event()
         self.answers = 0
@@ -276,8 +274,10 @@ class Server:
         address = re.search(r" at (http://\S+?);", self._program.output)
         if address is None:
             return None
-        with suppress(QueryError), Client(address[1], seconds=20.0) as client:
-            return client.ask("rows", name, every="window")
+        if self._client is None or self._client.url != address[1]:
+            self._client = Client(address[1], seconds=20.0)
+        with suppress(QueryError):
+            return self._client.ask("rows", name, every="window")
         return None
 
 

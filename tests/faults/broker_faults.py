@@ -14,6 +14,8 @@ from .episode import CHUNK, Episode
 from .injections import AT_POINTS, BROKER, Fault, come_to, matrix
 from .members import Member
 
+UNREACHABLE = "one broker unreachable for the group"
+
 
 def on_three_brokers() -> dict[str, Fault]:
     """Every fault by its name, for an episode whose `kafka` is a `Lane`."""
@@ -47,22 +49,22 @@ def _tables(episode: Episode) -> list[tuple[str, int]]:
 @contextmanager
 def _standing(episode: Episode, point: str) -> Iterator[list[Member]]:
     """Members that stand at a point, while nobody else strikes brokers."""
-    with _lane(episode).cluster.striking:
+    with _lane(episode).cluster.strike():
         episode.group.begun()
         yield come_to(episode, point, "wait")
 
 
 def killed(point: str, which: Callable[[Episode], EmbeddedKafka]) -> Fault:
-    """Kill -9 of a broker while a member stands at a point; the group does without it until it is back."""
+    """Kill -9 of a broker while a member stands at a point; the group does without it, and it comes back."""
 
     def inject(episode: Episode) -> None:
+        cluster = _lane(episode).cluster
         with _standing(episode, point) as standing:
-            start_again = _lane(episode).strike([which(episode)])
-            try:
-                _resume(standing)
-                episode.wait_until_read()
-            finally:
-                start_again()
+            node = which(episode)
+            node.kill()
+            cluster.later(lambda: cluster.start_again([node]))
+            _resume(standing)
+            episode.wait_until_read()
 
     return inject
 
@@ -71,15 +73,17 @@ def most_killed(point: str, brokers: int) -> Fault:
     """Kill -9 of two brokers or all while a member stands at a point: nobody gets on until they are back."""
 
     def inject(episode: Episode) -> None:
-        lane = _lane(episode)
-        with _standing(episode, point) as standing, lane.cluster.storm():
-            start_again = lane.strike(episode.random.sample(lane.cluster.nodes, brokers))
+        cluster = _lane(episode).cluster
+        with _standing(episode, point) as standing, cluster.storm():
+            nodes = episode.random.sample(cluster.nodes, brokers)
+            for node in nodes:
+                node.kill()
             try:
                 _resume(standing)
                 # Longer than transactions of four seconds last, and than members are missed.
                 time.sleep(5.0)
             finally:
-                start_again()
+                cluster.start_again(nodes)
 
     return inject
 
@@ -87,12 +91,22 @@ def most_killed(point: str, brokers: int) -> Fault:
 def frozen(episode: Episode) -> None:
     """SIGSTOP of a partition's leader until another leads, and back."""
     cluster = _lane(episode).cluster
-    with cluster.striking:
+    with cluster.strike():
         thaw = cluster.freeze(_leader(episode))
         try:
             past_session()
         finally:
             thaw()
+        episode.wait_until_read()
+
+
+def restarted(episode: Episode) -> None:
+    """A broker ends in order, as for an upgrade, and is started again."""
+    cluster = _lane(episode).cluster
+    with cluster.strike():
+        node = episode.random.choice(cluster.nodes)
+        cluster.later(lambda: cluster.start_again([node]))
+        node.stop()
         episode.wait_until_read()
 
 
@@ -103,18 +117,6 @@ def unreachable(episode: Episode) -> None:
     episode.posts.send(CHUNK)
     time.sleep(episode.shape.session_ms / 1000 * 1.5)
     proxy.mend()
-
-
-def restarted(episode: Episode) -> None:
-    """A broker ends in order, as for an upgrade, and is started again."""
-    cluster = _lane(episode).cluster
-    with cluster.striking:
-        node = episode.random.choice(cluster.nodes)
-        node.stop()
-        try:
-            episode.wait_until_read()
-        finally:
-            cluster.start_again([node])
 
 
 def moved(point: str) -> Fault:
@@ -135,14 +137,20 @@ def _resume(members: Sequence[Member]) -> None:
         member.send(go=True)
 
 
+def strikes() -> set[str]:
+    """The faults that wait for one another."""
+    return {name for name, _ in _named()} - {UNREACHABLE}
+
+
 def _named() -> Iterator[tuple[str, Fault]]:
     for point in AT_POINTS:
         yield f"kill -9 of a partition's leader, {point}", killed(point, _leader)
         yield f"kill -9 of the group's coordinator, {point}", killed(point, _coordinator)
-        yield f"kill -9 of two of three brokers, {point}", most_killed(point, 2)
         yield f"leaders moved, {point}", moved(point)
+    for point in ("after the deltas", "after the offsets", "before the merger's place"):
+        yield f"kill -9 of two of three brokers, {point}", most_killed(point, 2)
     yield "kill -9 of a coordinator of transactions, after the offsets", killed(AT_POINTS[3], _transactions)
     yield "kill -9 of all brokers, after the deltas", most_killed(AT_POINTS[1], 3)
     yield "SIGSTOP of a partition's leader past its session", frozen
-    yield "one broker unreachable for the group", unreachable
     yield "a broker restarted in order", restarted
+    yield UNREACHABLE, unreachable

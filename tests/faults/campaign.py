@@ -20,7 +20,7 @@ from .report import table
 
 AN_EPISODE = 20
 """Faults that one group suffers."""
-_FAILURES = 5
+_FAILURES = 10
 """Episodes that may fail before a campaign ends: one shows what is wrong, more whether it is so again."""
 
 Kafka = Callable[[int, Path], AbstractContextManager[Any]]
@@ -29,6 +29,8 @@ Kafka = Callable[[int, Path], AbstractContextManager[Any]]
 
 class Campaign:
     """Injects `wanted` of these faults into groups of all `kinds` by turns, for at most so many minutes.
+
+    A fault that is `busy` would have to wait for another one of its kind; others come first.
 
     What was injected and compared so far is printed after each fault, and the table is in `folder` after each
     episode, so that a campaign that is cut off has a result.
@@ -42,11 +44,13 @@ class Campaign:
         seed: int,
         folder: Path,
         minutes: float = float("inf"),
+        busy: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._faults, self._kinds, self._wanted, self._seed = faults, kinds, wanted, seed
         self._folder = folder
         self._began = time.monotonic()
         self._most_seconds = 60 * minutes
+        self._busy = busy
         self._lock = threading.Lock()
         self._numbers = 0
         self._chosen: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
@@ -101,22 +105,22 @@ class Campaign:
 
     def _suffer(self, kind: str, episode: Episode) -> None:
         self._count(kind, episode, Counter())
-        for name in self._names(kind, episode.shape):
+        names = [name for name in self._faults if suits(name, episode.shape)]
+        random.Random(episode.shape.seed).shuffle(names)
+        for _ in range(min(AN_EPISODE, len(names))):
             if not self._more():
                 return
             before = episode.injected.copy()
-            with self._lock:
-                self._chosen[kind][name] += 1
+            names.remove(name := self._choose(kind, names))
             episode.suffer(name, self._faults[name])
             self._count(kind, episode, before)
 
-    def _names(self, kind: str, shape: Shape) -> list[str]:
-        """The faults of an episode: those that came least so far come first."""
-        names = [name for name in self._faults if suits(name, shape)]
-        random.Random(shape.seed).shuffle(names)
+    def _choose(self, kind: str, names: Sequence[str]) -> str:
+        """The fault that came least so far."""
         with self._lock:
-            names.sort(key=lambda name: self._chosen[kind][name])
-        return names[:AN_EPISODE]
+            name = min(names, key=lambda name: (self._busy(name), self._chosen[kind][name]))
+            self._chosen[kind][name] += 1
+            return name
 
     def _count(self, kind: str, episode: Episode, before: Counter[str]) -> None:
         with self._lock:

@@ -9,11 +9,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ElectionType,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition as Partition
 from kafka.admin import KafkaAdminClient
@@ -31,6 +37,7 @@ OFFSETS = "__consumer_offsets"
 TRANSACTIONS = "__transaction_state"
 _PORTS = range(15_000, 30_000)
 """Below those that the system gives to clients, one of which could have a killed broker's port."""
+_RESTART_SECONDS = 120.0
 _SESSION_SECONDS = 3.0
 """After which the controller takes a silent broker for dead."""
 
@@ -50,7 +57,10 @@ class ProxiedCluster(EmbeddedCluster):
         for at, node in enumerate(self.nodes):
             node._settings |= self._settings(node, at)
         self.striking = threading.Lock()
-        """Held by the one that strikes brokers."""
+        """Held by the one that strikes brokers, until they are back."""
+        self.failures: list[BaseException] = []
+        """Why brokers could not be started again."""
+        self._later: Callable[[], None] | None = None
         self._calm, self._inside, self._storms = threading.Condition(), 0, 0
 
     def _settings(self, node: EmbeddedKafka, at: int) -> dict[str, object]:
@@ -72,8 +82,21 @@ class ProxiedCluster(EmbeddedCluster):
             "log.segment.delete.delay.ms": 1_000,
         }
 
+    def start(self) -> Self:
+        """Start the brokers, and have them create the topics of groups and transactions."""
+        super().start()
+        servers = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
+        Producer({**servers, "transactional.id": "first"}).init_transactions(120)
+        consumer = Consumer({**servers, "group.id": "first"})
+        with suppress(KafkaException):
+            consumer.committed([TopicPartition("none", 0)], timeout=60)
+        consumer.close()
+        self.leader((OFFSETS, 0))
+        return self
+
     def stop(self) -> None:
         """End all brokers at once, and the proxies; the folder stays."""
+        self.striking.acquire(timeout=_RESTART_SECONDS)
         for node in self.nodes:
             node.kill()
         for lane in self.lanes:
@@ -111,14 +134,15 @@ class ProxiedCluster(EmbeddedCluster):
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         leader = -1
 
-        def known() -> bool:
+        def led() -> bool:
             # A broker may know of a topic later than the one that created it.
             nonlocal leader
-            partitions = admin.list_topics(topic, timeout=120).topics[topic].partitions
+            known = admin.list_topics(timeout=120).topics
+            partitions = known[topic].partitions if topic in known else {}
             leader = partitions[partition].leader if partition in partitions else -1
             return leader > 0
 
-        until(known)
+        until(led)
         return self.nodes[leader - 1]
 
     def group_coordinator(self, group: str) -> EmbeddedKafka:
@@ -130,6 +154,36 @@ class ProxiedCluster(EmbeddedCluster):
         (pid,) = (int(one) for one in Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split())
         os.kill(pid, signal.SIGSTOP)
         return lambda: os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def strike(self) -> Iterator[None]:
+        """Within the block no other fault strikes brokers, and those that were struck before are back."""
+        self.striking.acquire()
+        self._later = None
+        try:
+            if self.failures:
+                raise self.failures[0]
+            yield
+        except BaseException:
+            self._end_strike()
+            raise
+        if self._later is None:
+            self._end_strike()
+        else:
+            threading.Thread(target=self._end_strike, name="brokers").start()
+
+    def later(self, mend: Callable[[], None]) -> None:
+        """Have a strike end with this, in the background; until then no other one begins."""
+        self._later = mend
+
+    def _end_strike(self) -> None:
+        try:
+            if self._later is not None:
+                self._later()
+        except BaseException as error:
+            self.failures.append(error)
+        finally:
+            self.striking.release()
 
     def start_again(self, nodes: Sequence[EmbeddedKafka]) -> None:
         """Start brokers together: those that were most of the cluster are not ready one by one."""
@@ -204,12 +258,6 @@ class Lane:
                     done.result(120)
                 except KafkaException as error:
                     print(f"a topic was not deleted: {error}", flush=True)
-
-    def strike(self, nodes: Sequence[EmbeddedKafka]) -> Callable[[], None]:
-        """Kill -9 of brokers; what comes back starts them again."""
-        for node in nodes:
-            node.kill()
-        return lambda: self.cluster.start_again(nodes)
 
 
 def past_session() -> None:

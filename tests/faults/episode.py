@@ -153,7 +153,7 @@ class Episode:
         try:
             self.gather(2)
             if self.shape.archived:
-                self.archive = Archive(self.kafka, self.group.folder, self.posts.topics)
+                self.archive = Archive(self.kafka, self.group.folder, self.posts)
             if self.shape.served:
                 bounded = self.shape.delivery != AT_LEAST and not self.shape.joined
                 self.server = Server(self.kafka, self.group.folder, self._served(), self.posts, bounded)

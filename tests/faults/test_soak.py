@@ -19,7 +19,7 @@ import pytest
 from streamgauge.operators.consumer.options import DeliveryName
 
 from ..faulty_proxy import ProxiedKafka
-from .broker_faults import on_three_brokers
+from .broker_faults import on_three_brokers, strikes
 from .campaign import Campaign
 from .cluster import ProxiedCluster
 from .endings import ENDINGS
@@ -46,12 +46,15 @@ def test_no_fault_makes_a_count_wrong(tmp_path: Path, record_property: Any, capf
     with capfd.disabled():
         print(f"\nSEED={SEED} FAULTS={FAULTS} ABREAST={ABREAST} BROKERS={BROKERS}", flush=True)
         faults = matrix() if BROKERS == 1 else on_three_brokers()
-        campaign = Campaign(faults, KINDS, FAULTS, SEED, tmp_path, MINUTES)
         print(f"the table so far: {tmp_path / 'faults.md'}", flush=True)
         if BROKERS == 1:
+            campaign = Campaign(faults, KINDS, FAULTS, SEED, tmp_path, MINUTES)
             campaign.run(ABREAST, alone)
         else:
+            wait = strikes()
             with ProxiedCluster(tmp_path / "cluster", ABREAST) as cluster:
+                busy = lambda name: name in wait and cluster.striking.locked()  # noqa: E731
+                campaign = Campaign(faults, KINDS, FAULTS, SEED, tmp_path, MINUTES, busy)
                 campaign.run(ABREAST, lambda lane, folder: nullcontext(cluster.lanes[lane]))
     record_property("table", campaign.report)
     assert not campaign.failures, "\n\n".join(campaign.failures)
