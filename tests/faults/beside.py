@@ -114,8 +114,9 @@ class Archive:
     def freeze(self, seconds: float) -> None:
         """SIGSTOP past its session; it comes back with what it held, and leaves its place to another."""
         (frozen,) = self._programs
-        frozen.signal(signal.SIGSTOP)
+        until(lambda: self.check() or frozen.output, PATIENCE)  # it has begun
         self._begin()
+        frozen.signal(signal.SIGSTOP)
         time.sleep(seconds)
         frozen.signal(signal.SIGCONT)
         time.sleep(seconds)
