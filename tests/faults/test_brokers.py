@@ -1,4 +1,4 @@
-"""Some of the faults of three brokers, for two groups side by side on them; `test_soak.py` has all of them."""
+"""Some of the faults of three brokers, for two groups side by side on them; `test_soak.py` has all."""
 
 from __future__ import annotations
 
