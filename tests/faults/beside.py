@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from streamgauge.apps.dev.kafka import watchdog
 from streamgauge.operators.archive.chain import last_segment, segments
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.archive.verify import verify
@@ -52,6 +53,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
+                preexec_fn=watchdog._end_with_me,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
 
