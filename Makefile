@@ -5,7 +5,7 @@
 # make bench   every speed claim against its peer, as a table
 # make docs    the documentation as a site, in build/site; its search needs no network
 # make sbom    a bill of materials of the core, in CycloneDX; ARGS="--extra spark" adds an extra
-# make soak    long campaigns: 500 faults, 250 M tuples, 100,000 broken images of sketches (docs/evidence/faults.md)
+# make soak    long campaigns: 2,000 faults, 250 M tuples, 100,000 broken images of sketches (docs/evidence/faults.md)
 # make versions  a small matrix of tests on each version of PySpark that works, each in its own environment
 # make bounds  the laws once more with every array access of the kernels checked (five to ten minutes)
 # make clean   remove the virtual environment and caches

@@ -18,8 +18,10 @@ import socket
 import struct
 import threading
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,29 +58,47 @@ class Request(IntEnum):
 class FaultyProxy:
     """Passes on what clients at `address` and the broker at `target` say, as faultily as it is set to.
 
-    `delay` holds back each request and each answer for so many seconds. While `holding`, nothing passes and
-    no connection ends; while `away`, new connections are reset. `injected` counts the faults by name.
+    For several brokers it has an address each, in `addresses`. `delay` holds back each request and each
+    answer for so many seconds. While `holding`, nothing passes and no connection ends; `unreachable` does the
+    same for single brokers, by their place in `targets`. While `away`, new connections are reset. `injected`
+    counts the faults by name.
     """
 
-    def __init__(self, target: int) -> None:
-        self.target = target
+    def __init__(self, *targets: int) -> None:
+        self.targets = list(targets)
         self.delay = 0.0
         self.holding = self.away = False
+        self.unreachable: set[int] = set()
         self.injected: Counter[str] = Counter()
         self.seen: Counter[int] = Counter()
         self._lost_requests: Counter[int] = Counter()
         self._lost_answers: Counter[int] = Counter()
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
-        self._listening = socket.create_server((HOST, 0))
-        self.port: int = self._listening.getsockname()[1]
+        self._listening = [socket.create_server((HOST, 0)) for _ in targets]
+        self.ports: list[int] = [own.getsockname()[1] for own in self._listening]
         self._thread = threading.Thread(target=self._run, name="faulty-proxy", daemon=True)
         self._thread.start()
 
     @property
+    def target(self) -> int:
+        """The only broker's port."""
+        (port,) = self.targets
+        return port
+
+    @target.setter
+    def target(self, port: int) -> None:
+        self.targets = [port]
+
+    @property
+    def addresses(self) -> list[str]:
+        """The address of each broker's proxy, if the brokers advertise them to their clients."""
+        return [f"{HOST}:{port}" for port in self.ports]
+
+    @property
     def address(self) -> str:
-        """For ``bootstrap.servers``, if the broker advertises to its clients this address too."""
-        return f"{HOST}:{self.port}"
+        """For ``bootstrap.servers``: the addresses of all."""
+        return ",".join(self.addresses)
 
     def lose_request(self, kind: Request, times: int = 1) -> None:
         """Reset the connection in place of passing on the next requests of a kind."""
@@ -99,6 +119,7 @@ class FaultyProxy:
     def mend(self) -> None:
         """No fault from now on."""
         self.delay, self.holding, self.away = 0.0, False, False
+        self.unreachable.clear()
         self._lost_requests.clear()
         self._lost_answers.clear()
 
@@ -108,7 +129,8 @@ class FaultyProxy:
         self.reset()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._listening.close()
+        for own in self._listening:
+            own.close()
         self._loop.close()
 
     def loses(self, kind: int, reported: str) -> bool:
@@ -122,21 +144,22 @@ class FaultyProxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._listening))
+        for at, own in enumerate(self._listening):
+            self._loop.run_until_complete(asyncio.start_server(partial(self._serve, at), sock=own))
         self._loop.run_forever()
         for task in (left := asyncio.all_tasks(self._loop)):
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, at: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.away:
             self.injected["connection refused"] += 1
             return _break(writer)
         try:
-            onward = await asyncio.open_connection(HOST, self.target)
+            onward = await asyncio.open_connection(HOST, self.targets[at])
         except OSError:
             return _break(writer)
-        connection = _Connection(self, (reader, writer), onward)
+        connection = _Connection(self, at, (reader, writer), onward)
         self._connections.add(connection)
         try:
             await connection.run()
@@ -157,8 +180,8 @@ _Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class _Connection:
     """One client's connection; what it waits for an answer to is known by the requests' own numbers."""
 
-    def __init__(self, proxy: FaultyProxy, client: _Ends, broker: _Ends) -> None:
-        self._proxy, self._client, self._broker = proxy, client, broker
+    def __init__(self, proxy: FaultyProxy, at: int, client: _Ends, broker: _Ends) -> None:
+        self._proxy, self._at, self._client, self._broker = proxy, at, client, broker
         self._requests: dict[int, int] = {}
 
     async def run(self) -> None:
@@ -188,7 +211,7 @@ class _Connection:
                 if self._proxy.delay:
                     self._proxy.injected["delayed"] += 1
                     await asyncio.sleep(self._proxy.delay)
-                while self._proxy.holding:
+                while self._proxy.holding or self._at in self._proxy.unreachable:
                     await asyncio.sleep(0.01)
                 writer.write(size + body)
                 await writer.drain()
@@ -242,6 +265,14 @@ class ProxiedKafka(EmbeddedKafka):
     def proxied(self) -> str:
         """The address through the proxy, for ``bootstrap.servers``."""
         return self.proxy.address
+
+    @contextmanager
+    def calm(self) -> Iterator[None]:
+        """Within the block nobody takes the broker down: only the one that enters it would."""
+        yield
+
+    def forget(self, prefix: str) -> None:
+        """Nothing: the broker goes with its topics."""
 
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
         """Create a topic; if a first try of the same test has left one, that one goes first."""

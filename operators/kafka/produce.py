@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from .faults import passing, refused
 from .outgoing_message import Outgoing, shorter
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_GRACE_SECONDS = 1.0
+"""How much longer than its timeout a call may take that the library ends by itself."""
 CONNECT_SECONDS = 0.1
 """How long to let a new producer connect.
 
@@ -64,6 +67,35 @@ def flush(producer: Producer, seconds: float, failed: Callable[[], bool]) -> boo
     while len(producer) and not failed() and time.monotonic() < until:
         producer.poll(0.1)
     return not len(producer) and not failed()
+
+
+class Unanswered(KafkaException):
+    """No answer to a request within a transaction: its producer must be discarded, even without an abort."""
+
+
+def send_offsets(producer: Producer, offsets: list[Any], group: Any, seconds: float) -> None:
+    """Add a group's positions to the producer's transaction. Raises `KafkaException`, after `seconds`.
+
+    If the group's coordinator was killed, the library waits until it is back, whatever the timeout
+    (librdkafka 2.16, its issues 5456 and 5511). So the call has a thread, which is left behind with
+    `Unanswered`. If it continues one day, brokers refuse it, because another producer has its transactional
+    id by then.
+    """
+    errors: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(offsets, group, seconds)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=send, name="streamgauge-offsets", daemon=True)
+    thread.start()
+    thread.join(seconds + _GRACE_SECONDS)
+    if thread.is_alive():
+        raise Unanswered(KafkaError(KafkaError._TIMED_OUT))
+    for error in errors:
+        raise error
 
 
 class Faults:

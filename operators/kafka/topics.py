@@ -30,6 +30,8 @@ _SOON = 3.0
 """Seconds of waiting after which it is logged."""
 _PATIENCE = 0.5
 """Seconds after which it is first checked why brokers don't answer."""
+_TRY_SECONDS = 5.0
+"""Seconds until a partition's leader is looked up again: the library asks one that is gone until the end."""
 _PAUSE = 0.1
 """Seconds until brokers are asked again after a lost connection."""
 _COORDINATOR_SECONDS = 3600.0
@@ -230,10 +232,13 @@ _MOVED = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError._NOENT,
+        KafkaError._TIMED_OUT,
     }
 )
-"""Errors for a partition that another broker leads by now, or that has no leader at the moment."""
+"""Errors for a partition that another broker leads by now, or that has no leader at the moment, or a leader
+so new that it doesn't know yet up to where its followers have the log."""
 
 
 def _moved(client: Admin, places: Collection[Where], error: KafkaException, seconds: float) -> bool:
@@ -249,7 +254,7 @@ def _moved(client: Admin, places: Collection[Where], error: KafkaException, seco
             for topic in dict.fromkeys(topic for topic, _ in places)
         }
     except KafkaException:
-        return False
+        return True  # while a broker is missing, nobody else may know the topic
     return all(partition in partitions[topic] for topic, partition in places)
 
 
@@ -265,7 +270,9 @@ def _unreadable(error: KafkaError, topic: str) -> TopicError:
 
 def _reason(error: Exception, topic: str) -> str:
     fault = error.args[0] if isinstance(error, KafkaException) else None
-    return str(error) if fault is None or passing(fault) else str(_unreadable(fault, topic))
+    if fault is None:
+        return str(error) or "no answer in time"
+    return str(error) if passing(fault) else str(_unreadable(fault, topic))
 
 
 def end_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
@@ -295,10 +302,15 @@ def _offsets(
     offsets: dict[Where, int] = {}
 
     def ask(left: float) -> dict[Where, int]:
-        answers = client.list_offsets(requests, isolation_level=level, request_timeout=seconds)
+        answers = client.list_offsets(
+            requests, isolation_level=level, request_timeout=min(seconds, _TRY_SECONDS)
+        )
         offsets.clear()
         for where, place in wanted.items():
-            offsets[where] = answers[place].result(left).offset
+            offset = answers[place].result(left).offset
+            if offset < 0:  # of a leader that has just changed, the library may give none, and no error
+                raise KafkaException(KafkaError(KafkaError.OFFSET_NOT_AVAILABLE))
+            offsets[where] = offset
         return offsets
 
     try:

@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Partition
 from ...operators.consumer.log.log_scan import log_ends, read_through
 from ...operators.kafka.client_config import client_config
 from ...operators.kafka.outgoing_message import Outgoing
+from ...operators.kafka.produce import send_offsets
 from ...operators.kafka.topics import admin, ensure_topic
 from .cluster import reporting_consumer
 
@@ -68,4 +69,4 @@ class BatchPositions:
     def commit(self, producer: Any, number: int) -> None:
         """Add the number to the group's offsets within the producer's transaction."""
         offsets = [Partition(self._topic, 0, number + 1)]
-        producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), _SECONDS)
+        send_offsets(producer, offsets, self._group.consumer_group_metadata(), _SECONDS)

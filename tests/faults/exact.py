@@ -7,12 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from streamgauge.operators.sketching.account import Account
 
-from .posts import WITHIN_US, Place, StreamCase
+from .posts import OF_TIME, WITHIN_US, Place, StreamCase
 
 MessageAt = tuple[str, int, int]
 """A message's topic, partition and offset."""
@@ -45,44 +46,57 @@ class Cell:
 
 @dataclass
 class Exact:
-    """The cells by the window's start (int64 microseconds) and tag, the account, the poison's places."""
+    """The cells by the window's start (int64 microseconds) and tag, the account, the poison's places.
+
+    Of a stream that sends its rows on, `rows` are these by their message's place, and there are no cells.
+    """
 
     cells: dict[tuple[int, str], tuple[int, int, int]]
     account: Account
     poison: dict[MessageAt, bytes | None]
+    rows: dict[MessageAt, dict[str, Any]]
 
 
-def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase) -> Exact:
-    """The exact answer to a question about the posts, from one read of each topic, whole."""
+def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase, ended: bool = True) -> Exact:
+    """The exact answer to a question about the posts, from one read of each topic, whole.
+
+    Once a bounded run has `ended`, posts of joined topics that still waited for a partner are counted.
+    """
     poison: dict[MessageAt, bytes | None] = {}
     on_time: dict[Place, list[Post]] = defaultdict(list)
     seen: dict[Place, float] = defaultdict(lambda: -math.inf)
+    rows: dict[MessageAt, dict[str, Any]] = {}
     read = late = 0
     for topic in topics:
         for message in messages(bootstrap_servers, topic):
             read += 1
             place, value = (topic, message.partition()), message.value()
-            if message.headers():
+            headers = message.headers()
+            if headers and not (requested.rows_to and headers[0][1].decode() in OF_TIME):
                 poison[*place, message.offset()] = value
                 continue
-            post = Post(**json.loads(value))
-            if post.user == requested.without:
+            row = {"at": None, **json.loads(value)}
+            if row["user"] == requested.without:
                 continue
+            if requested.rows_to:
+                rows[*place, message.offset()] = row
+                continue
+            post = Post(**row)
             if _end(post.at, requested) <= seen[place] - requested.delay_us:
                 late += 1
             else:
                 on_time[place].append(post)
                 seen[place] = max(seen[place], post.at)
     cells: dict[tuple[int, str], Cell] = defaultdict(Cell)
-    counted = 0
+    counted = len(rows)
     if len(topics) == 1:
         for post in (post for posts in on_time.values() for post in posts):
             counted += 1
             _add(cells, requested, post.at, post, post.amount)
     else:
-        counted = _pair(requested, on_time, seen, topics, cells)
+        counted = _pair(requested, on_time, seen, topics, cells, ended)
     account = Account(read, counted, read - counted - late - len(poison), late, len(poison))
-    return Exact({key: cell.answer for key, cell in cells.items()}, account, poison)
+    return Exact({key: cell.answer for key, cell in cells.items()}, account, poison, rows)
 
 
 def _pair(
@@ -91,6 +105,7 @@ def _pair(
     seen: dict[Place, float],
     topics: Sequence[str],
     cells: dict[tuple[int, str], Cell],
+    ended: bool,
 ) -> int:
     """Count pairs, and posts for which no partner can come any more; gives how many posts are in any."""
     counted = 0
@@ -108,7 +123,7 @@ def _pair(
         for own, other, weight in ((left, right, 1), (right, left, 3)):
             for post in on_time[own]:
                 over = _end(post.at + WITHIN_US, requested) <= seen[other] - requested.delay_us
-                alone = not post.partners and over
+                alone = not post.partners and (over or ended)
                 if alone:
                     _add(cells, requested, post.at, post, weight * post.amount)
                 counted += alone or post.partners > 0

@@ -19,12 +19,16 @@ Fault = Callable[[Episode], None]
 
 AT_POINTS = (*CHECKPOINT, *MERGING)
 ADDED = "a partition added"
+DAMAGED, FULL = "a snapshot truncated or with flipped bits", "a full disk"
+BROKER, ARCHIVER, SERVER = "the broker", "the archiver", "the query server"
+_OF_WINDOWS = (*MERGING, RESTORING[1])
+"""Points that a stream without windows doesn't come to: it has no callbacks and no snapshots."""
 _CHURN_SECONDS = 2.0
 _LESS, _MORE = "for less than a transaction lasts", "for more than a transaction lasts"
 
 
-def _come_to(episode: Episode, point: str, how: str) -> list[Member]:
-    """The members that have come to this point, one or more."""
+def come_to(episode: Episode, point: str, how: str) -> list[Member]:
+    """Have members come to this point, one or more, and give them."""
     if point in RESTORING:
         # The others take over what one leaves.
         episode.gather(3)
@@ -57,7 +61,7 @@ def kill(point: str) -> Fault:
     """Kill -9 of a member at a point; another takes its place."""
 
     def inject(episode: Episode) -> None:
-        for member in _come_to(episode, point, "kill"):
+        for member in come_to(episode, point, "kill"):
             member.gone()
         episode.gather(2)
 
@@ -70,7 +74,7 @@ def freeze(point: str) -> Fault:
     def inject(episode: Episode) -> None:
         for member in episode.group.alive[2:]:
             member.stop()
-        _come_to(episode, point, "freeze")
+        come_to(episode, point, "freeze")
         # All may have come there; who joins now never does.
         episode.gather(3)
         episode.wait_until_read()
@@ -89,7 +93,7 @@ def broker_down(point: str, long: bool) -> Fault:
 
     def inject(episode: Episode) -> None:
         episode.group.begun()
-        standing = _come_to(episode, point, "wait")
+        standing = come_to(episode, point, "wait")
         episode.kafka.kill()
         for member in standing:
             member.send(go=True)
@@ -108,7 +112,7 @@ def churn(rounds: int) -> Fault:
             began = time.monotonic()
             members = episode.group.alive
             if len(members) < 2 or (len(members) < 4 and episode.random.random() < 0.5):
-                episode.group.join()
+                episode.join()
             else:
                 episode.random.choice(members).send(stop=True)
             episode.posts.send(50)
@@ -155,13 +159,14 @@ def rewound(episode: Episode) -> None:
     admin = AdminClient({"bootstrap.servers": episode.kafka.bootstrap_servers})
     name = episode.options["group_id"]
     requested = ConsumerGroupTopicPartitions(name, [TopicPartition(*place) for place in episode.posts.ends])
-    known = admin.list_consumer_group_offsets([requested])[name].result(120).topic_partitions
-    back = [
-        TopicPartition(p.topic, p.partition, max(0, p.offset - episode.random.randrange(1, 200)))
-        for p in known
-        if p.offset > 0
-    ]
-    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(name, back)])[name].result(120)
+    with episode.kafka.calm():
+        known = admin.list_consumer_group_offsets([requested])[name].result(120).topic_partitions
+        back = [
+            TopicPartition(p.topic, p.partition, max(0, p.offset - episode.random.randrange(1, 200)))
+            for p in known
+            if p.offset > 0
+        ]
+        admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(name, back)])[name].result(120)
     episode.gather(2)
 
 
@@ -197,7 +202,7 @@ def snapshot_damaged(episode: Episode) -> None:
 
 def disk_full(episode: Episode) -> None:
     """A member's disk is full when closed windows are to go there: its run ends, and says why."""
-    member = episode.group.join(disk_full=True)
+    member = episode.join(disk_full=True)
     for other in [other for other in episode.group.alive if other is not member]:
         other.send(stop=True)
     for _ in range(12):
@@ -211,6 +216,26 @@ def disk_full(episode: Episode) -> None:
     episode.gather(2)
 
 
+def archiver_killed(episode: Episode) -> None:
+    """The archiver of the input is killed, anywhere; another takes its place."""
+    assert episode.archive is not None
+    episode.posts.send(CHUNK)
+    episode.archive.kill()
+
+
+def archiver_frozen(episode: Episode) -> None:
+    """The archiver is paused past its session, and comes back with what it held."""
+    assert episode.archive is not None
+    episode.posts.send(CHUNK)
+    episode.archive.freeze(episode.shape.session_ms / 1000 * 1.5)
+
+
+def server_killed(episode: Episode) -> None:
+    """The query server is killed, and started again on what it saved."""
+    assert episode.server is not None
+    episode.server.restart(in_order=False)
+
+
 def matrix() -> dict[str, Fault]:
     """Every fault by its name."""
     return dict(_named())
@@ -220,8 +245,12 @@ def suits(name: str, shape: Shape) -> bool:
     """Whether a fault can happen to an episode of this shape, and soon enough."""
     if shape.joined and name == ADDED:
         return False  # joined topics can't get partitions at the same moment, and a run ends by name
+    if shape.sending and (name in (DAMAGED, FULL) or any(point in name for point in _OF_WINDOWS)):
+        return False
+    if (ARCHIVER in name and not shape.archived) or (SERVER in name and not shape.served):
+        return False
     lasting = shape.transaction_ms >= LONG_MS
-    if "the broker" in name:
+    if BROKER in name:
         return lasting == name.endswith(_LESS)
     # What a dead worker leaves open is waited for.
     return not lasting or "a worker" not in name or not any(point in name for point in CHECKPOINT)
@@ -232,8 +261,8 @@ def _named() -> Iterator[tuple[str, Fault]]:
         yield f"kill -9 of a worker, {point}", kill(point)
         yield f"SIGSTOP of a worker past its session, {point}", freeze(point)
     for point in AT_POINTS:
-        yield f"kill -9 of the broker, {point}, {_MORE}", broker_down(point, long=True)
-        yield f"kill -9 of the broker, {point}, {_LESS}", broker_down(point, long=False)
+        yield f"kill -9 of {BROKER}, {point}, {_MORE}", broker_down(point, long=True)
+        yield f"kill -9 of {BROKER}, {point}, {_LESS}", broker_down(point, long=False)
     yield "a worker joins or leaves every two seconds", churn(4)
     yield "connections reset", connections_reset
     yield "connections delayed, then held", delayed
@@ -244,5 +273,8 @@ def _named() -> Iterator[tuple[str, Fault]]:
     yield "transactions aborted in the input", aborted
     yield "poison messages of every kind", poison
     yield ADDED, partition_added
-    yield "a snapshot truncated or with flipped bits", snapshot_damaged
-    yield "a full disk", disk_full
+    yield DAMAGED, snapshot_damaged
+    yield FULL, disk_full
+    yield f"kill -9 of {ARCHIVER}", archiver_killed
+    yield f"SIGSTOP of {ARCHIVER} past its session", archiver_frozen
+    yield f"kill -9 of {SERVER}", server_killed

@@ -44,15 +44,22 @@ POISON: dict[str, bytes | None] = {
     "Avro": b"\x00\x00\x00\x00\x07\x02\x0eann",
 }
 """Messages that can't be counted; one more, of a clock that is ahead of ours, is made as it is sent."""
+AHEAD = "a clock ahead of ours"
+OF_TIME = {"no event time", "a time before all time", AHEAD}
+"""Those that only windows can't count: they are rows, and are sent on."""
 
 
 @dataclass(frozen=True)
 class StreamCase:
-    """A question about the posts: the seconds of its windows and of their delay, whom it leaves out."""
+    """A question about the posts: the seconds of its windows and of their delay, whom it leaves out.
+
+    With `rows_to` it has no windows: its rows are sent on to that topic.
+    """
 
     window: int = 10
     delay: int = 2
     without: int = FILTERED
+    rows_to: str = ""
 
     @property
     def window_us(self) -> int:
@@ -80,6 +87,15 @@ def stream_of(
     """
     value = json_value({"at": pl.Int64, "user": pl.Int64, "tag": pl.String, "amount": pl.Int64})
     time = pl.from_epoch("at", time_unit="us")
+    if requested.rows_to:
+        (topic,) = topics
+        return (
+            Stream.from_kafka(
+                topic, value=value, time=time, bootstrap_servers=bootstrap_servers, config=config
+            )
+            .filter(pl.col("user") != requested.without)
+            .rows_to_kafka(requested.rows_to, key="tag")
+        )
     rows, *others = (
         Stream.from_kafka(
             topic, value=value, time=time, bootstrap_servers=bootstrap_servers, config=config
@@ -114,6 +130,8 @@ class Posts:
             (topic, partition): 0 for partition in range(partitions) for topic in topics
         }
         self.sent = 0
+        self.made: list[tuple[int, int, str]] = []
+        """The event time, user and tag of each post, before it is sent."""
         self._random = random.Random(seed)
         self._idle, self._ahead = idle, range(partitions - ahead, partitions)
         self._number = 0
@@ -133,7 +151,9 @@ class Posts:
         producer.init_transactions(60)
         producer.begin_transaction()
         number, random_state = self._number, self._random.getstate()
+        made, self.made = self.made, []
         self._write(producer, n, set(), lambda error, message: None)
+        self.made = made
         _flush(producer)
         producer.abort_transaction(60)
         self._number = number
@@ -143,7 +163,8 @@ class Posts:
         """Add one partition."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         for topic in self.topics:
-            admin.create_partitions([NewPartitions(topic, self.partitions + 1)])[topic].result(120)
+            with self.broker.calm():
+                admin.create_partitions([NewPartitions(topic, self.partitions + 1)])[topic].result(120)
             self.ends[topic, self.partitions] = 0
         self.partitions += 1
         self._producer = self._made()  # one that knows of it
@@ -167,7 +188,7 @@ class Posts:
             # The last post of each partition is on time: all end at the same event time.
             value = self._post(place[1], on_time=at >= n - len(busy))
             if at in poison:
-                kind = self._random.choice([*POISON, "a clock ahead of ours"])
+                kind = self._random.choice([*POISON, AHEAD])
                 reported = POISON.get(kind, self._ahead_of_ours())
                 self._produce(producer, reported, place, accepted, [("poison", kind.encode())])
             self._produce(producer, value, place, accepted)
@@ -181,7 +202,9 @@ class Posts:
         if not on_time and self._random.random() < 0.02:
             lag += 15_000_000
         user = self._random.randrange(200)
-        post = {"at": clock - lag, "user": user, "tag": "abcdefg"[user % 7], "amount": self._number % 1_000}
+        tag = "abcdefg"[user % 7]
+        self.made.append((clock - lag, user, tag))
+        post = {"at": clock - lag, "user": user, "tag": tag, "amount": self._number % 1_000}
         return json.dumps(post).encode()
 
     def _ahead_of_ours(self) -> bytes:

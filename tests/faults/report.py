@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from .episode import JOINED, SHARED
+from .episode import JOINED, SENT_AGAIN, SENT_ONCE, SHARED
 
 CHECKED = {
     "exactly_once": "all counts equal; dead letters once each",
@@ -13,7 +13,9 @@ CHECKED = {
     "at_least_once": "no count less; no dead letter missing",
     "at_most_once": "no count more; no dead letter twice",
     JOINED: "all counts equal; dead letters once each",
-    SHARED: "all counts of both equal; dead letters once each",
+    SHARED: "all counts of both equal; rows and dead letters once each",
+    SENT_ONCE: "rows and dead letters once each",
+    SENT_AGAIN: "no row and no dead letter missing",
 }
 
 

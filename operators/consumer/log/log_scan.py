@@ -32,6 +32,9 @@ from .snapshots import Snapshot, is_snapshot
 log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 10.0
+_EDGES_SECONDS = 20.0
+_TRY_SECONDS = 2.5
+"""For one attempt: the library asks a leader that was killed to the end, and another leads by then."""
 _PAUSE_SECONDS = 0.05
 
 
@@ -226,10 +229,10 @@ def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     retrying = Retrying(
         retry=retry_if_exception(may_pass),
         wait=wait_fixed(0.1),
-        stop=stop_after_delay(_SECONDS),
+        stop=stop_after_delay(_EDGES_SECONDS),
         reraise=True,
     )
-    edges = retrying(consumer.get_watermark_offsets, KafkaPartition(topic, partition), timeout=_SECONDS)
+    edges = retrying(consumer.get_watermark_offsets, KafkaPartition(topic, partition), timeout=_TRY_SECONDS)
     if edges is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
     return edges

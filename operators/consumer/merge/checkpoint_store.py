@@ -85,9 +85,11 @@ class CheckpointStore:
         metadata = {place.partition: place.metadata or "" for place in places}
         hints = {partition: int(hint) for partition, hint in metadata.items() if hint.isdigit()}
         tails = read_tail(self._plan.config, topic, {p.partition: hints.get(p.partition, 0) for p in places})
-        missing = [p for p, tail in tails.items() if tail.snapshot is None and (p in hints or tail.begin > 0)]
-        if missing:
+        if missing := _without_snapshot(tails, hints):
             self._see_all(consumer, missing)
+            # What hid a snapshot may have ended only now: it is gone if it can't be read from now on.
+            tails |= read_tail(self._plan.config, topic, {p: hints.get(p, 0) for p in missing})
+        if missing := _without_snapshot(tails, hints):
             self._check_hints({p: hint for p, hint in hints.items() if p in missing}, tails)
             tails |= read_tail(self._plan.config, topic, dict.fromkeys(missing, 0))
         return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
@@ -318,3 +320,8 @@ class CheckpointStore:
         if self._may_trim and places:
             wanted = [KafkaPartition(self._plan.table_topic, p, offset) for p, offset in places.items()]
             self._trimming = self._admin.delete_records(wanted, operation_timeout=_ANSWER_SECONDS)
+
+
+def _without_snapshot(tails: Mapping[int, Tail], hints: Mapping[int, int]) -> list[int]:
+    """The partitions of which a snapshot must exist, as one was committed or messages were trimmed."""
+    return [p for p, tail in tails.items() if tail.snapshot is None and (p in hints or tail.begin > 0)]

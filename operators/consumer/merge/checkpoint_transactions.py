@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...kafka.client_config import producer_config
 from ...kafka.faults import passing, refused
 from ...kafka.outgoing_message import Outgoing
-from ...kafka.produce import flush, produce, transactional_producer
+from ...kafka.produce import Unanswered, flush, produce, send_offsets, transactional_producer
 from ...sinks.sink import SinkError
 from ..log.messages import LARGEST
 from ..run_plan import Plan
@@ -91,7 +91,7 @@ class CheckpointTransactions:
             at = min(noted)
             place = KafkaPartition(self._plan.table_topic, partition, resume, str(at))
             group = consumer.consumer_group_metadata()
-            producer.send_offsets_to_transaction([place], group, _ANSWER_SECONDS)
+            send_offsets(producer, [place], group, _ANSWER_SECONDS)
             self._unsure[partition] = _Attempt(at, len(windows))
             producer.commit_transaction(self._seconds)
         except BaseException as error:
@@ -124,7 +124,8 @@ class CheckpointTransactions:
     def _clear(self, partition: int, error: BaseException) -> None:
         """Abort the transaction, or drop the producer."""
         kafka_error = error.args[0] if isinstance(error, KafkaException) else None
-        if partition in self._unsure and (kafka_error is None or not kafka_error.txn_requires_abort()):
+        unsure = partition in self._unsure and (kafka_error is None or not kafka_error.txn_requires_abort())
+        if unsure or isinstance(error, Unanswered):
             self._discard(partition)
             return
         self._unsure.pop(partition, None)

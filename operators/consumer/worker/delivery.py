@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from ...kafka.client_config import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, refused
 from ...kafka.outgoing_message import Outgoing
-from ...kafka.produce import Faults, flush, produce, transactional_producer
+from ...kafka.produce import Faults, flush, produce, send_offsets, transactional_producer
 from ...kafka.retry import Retry
 from ...watermarks.position import Input
 from ..group.committed import Places
@@ -330,7 +330,7 @@ class ExactlyOnce:
             raise KafkaException(error or KafkaError(KafkaError._ALL_BROKERS_DOWN))
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
-            producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
+            send_offsets(producer, offsets, group, _ANSWER_SECONDS)
         producer.commit_transaction(self._commit_seconds)
 
     def _clear(self, error: KafkaError) -> None:

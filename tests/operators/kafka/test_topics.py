@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.operators.kafka.topics import (
@@ -121,13 +121,63 @@ def test_a_topic_is_made_once_where_a_connection_was_lost() -> None:
 
 def test_offsets_are_asked_for_again_where_another_broker_leads_by_now() -> None:
     """The library would go on asking whom it knows for minutes."""
-    for code in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT):
+    for code in (
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,  # by a new leader, until its followers have confirmed where it is
+        KafkaError._NOENT,
+    ):
         brokers: Any = LosesConnections(2, code)
         assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
         assert brokers.looked_up == 2
     missing: Any = LosesConnections(2, KafkaError._NOENT)
     with pytest.raises(TopicError, match=r"returned the offsets of posts\[4\]"):
         end_offsets(missing, [("posts", 4)], 60.0)
+
+
+class AnswersWithoutOffset(LosesConnections):
+    """Brokers whose first answers have no offset, and no error either."""
+
+    def list_offsets(self, requested: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        answer: Future[Any] = Future()
+        self.left -= 1
+        answer.set_result(SimpleNamespace(offset=OFFSET_INVALID if self.left >= 0 else 7))
+        return dict.fromkeys(requested, answer)
+
+
+def test_an_answer_without_an_offset_is_none() -> None:
+    """A bounded run, or an archiver, would take the partition for empty."""
+    brokers: Any = AnswersWithoutOffset(2)
+    assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
+    never: Any = AnswersWithoutOffset(9)
+    with pytest.raises(TopicError, match=r"no broker returned the offsets of posts\[3\]"):
+        end_offsets(never, [("posts", 3)], 0.0)
+
+
+class AsksTheDead(LosesConnections):
+    """A client that asks a broker that is gone, until it has looked up who leads by now."""
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        if self.left > 0:
+            self.left -= 1
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return super().list_topics(topic, timeout)
+
+    def list_offsets(self, requested: dict[Any, Any], **options: Any) -> dict[Any, Future[Any]]:
+        answer: Future[Any] = Future()
+        if self.looked_up:
+            answer.set_result(SimpleNamespace(offset=7))
+        else:
+            assert options["request_timeout"] <= 10, "no time would be left for the next try"
+            answer.set_exception(KafkaException(KafkaError(self.code)))
+        return dict.fromkeys(requested, answer)
+
+
+@pytest.mark.parametrize("code", [KafkaError._TIMED_OUT, KafkaError.FENCED_LEADER_EPOCH])
+def test_a_leader_that_was_killed_is_replaced_while_offsets_are_asked_for(code: int) -> None:
+    brokers: Any = AsksTheDead(1, code)
+    assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
+    assert brokers.looked_up == 1
 
 
 def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:

@@ -107,6 +107,21 @@ def test_a_topic_that_is_trimmed_meanwhile_is_read_again(kafka: Any, monkeypatch
     assert results.begin == 2 and results.snapshot is not None and results.snapshot.next_offset == 2
 
 
+def test_a_leader_that_was_killed_leaves_time_to_ask_the_next_one() -> None:
+    class Killed:
+        asks = 0
+
+        def get_watermark_offsets(self, place: object, timeout: float) -> tuple[int, int]:
+            self.asks += 1
+            if self.asks == 1:
+                assert timeout < 5, "another broker leads by then"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return 3, 7
+
+    killed: Any = Killed()
+    assert _edges(killed, "log", 0) == (3, 7)
+
+
 def test_a_topic_that_a_broker_does_not_know_yet_is_asked_for_again() -> None:
     answers: list[Any] = [KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), (3, 7)]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from streamgauge.operators.consumer.log.log_scan import Tail
 from streamgauge.operators.consumer.log.merger_state import EMPTY_STATE
 from streamgauge.operators.consumer.log.snapshots import Snapshot
+from streamgauge.operators.consumer.merge import checkpoint_store
 from streamgauge.operators.consumer.merge.checkpoint_store import CheckpointStore
 from streamgauge.operators.consumer.merge.outbox import Outbox
 from streamgauge.operators.consumer.options import RunOptions
@@ -83,3 +86,22 @@ def test_a_state_behind_an_open_transaction_is_waited_for(kafka) -> None:
     log.write([log.delta(0, 3)])
     log.merge(3)
     assert log.emitted == [(0, 1), (1, 1), (2, 1)]
+
+
+def test_a_state_that_can_be_read_only_now_is_not_taken_for_lost(kafka, monkeypatch) -> None:
+    """A transaction that hid it may end between the read of the log and the check that none is open."""
+    log = Log(kafka, 1)
+    log.write(log.delta(0, minute) for minute in range(2))
+    log.merge(1)
+    read, reads = checkpoint_store.read_tail, list[object]()
+
+    def hidden_at_first(*given: Any) -> dict[int, Tail]:
+        tails = read(*given)
+        reads.append(given)
+        return {p: replace(tail, snapshot=None) for p, tail in tails.items()} if len(reads) == 1 else tails
+
+    monkeypatch.setattr(checkpoint_store, "read_tail", hidden_at_first)
+    consumer = Consumer(member_config(log.plan.config, log.plan.merger_group))
+    (snapshot,) = CheckpointStore(log.plan, Outbox(log.plan)).find(consumer, [0]).values()
+    assert snapshot is not None and len(reads) > 1
+    consumer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -64,6 +65,58 @@ def test_a_transaction_is_ended_when_its_worker_lost_its_partitions(kafka: Any, 
         delivery.deliver([Outgoing(topic, 0, b"a")], places)
 
     assert _committed(servers, topic) < 0
+    delivery.close()
+
+
+class WaitsForTheDead(Producer):
+    """A producer whose first request waits for a coordinator that is gone, whatever its timeout."""
+
+    back = threading.Event()
+    continued = threading.Event()
+    waiting = 1
+
+    def send_offsets_to_transaction(self, *args: Any) -> None:
+        if WaitsForTheDead.waiting:
+            WaitsForTheDead.waiting -= 1
+            assert self.back.wait(120)
+            try:
+                super().send_offsets_to_transaction(*args)
+            finally:
+                self.continued.set()
+        else:
+            super().send_offsets_to_transaction(*args)
+
+
+class Staying(Member):
+    """A member that keeps its partitions, and has committed nothing in them."""
+
+    def committed(self, places: Mapping[Input, Any], seconds: float) -> Mapping[Input, Mapping[str, Any]]:
+        return {where: {} for where in places}
+
+    def keep_alive(self) -> None:
+        pass
+
+
+def test_a_request_that_never_returns_is_left_behind(kafka: Any, monkeypatch: Any) -> None:
+    """The library's, while a coordinator that was killed is missing; it changes nothing when it returns."""
+    servers, topic = kafka.bootstrap_servers, "never-returns"
+    kafka.create_topic(topic)
+    settings = {"bootstrap.servers": servers, "transaction.timeout.ms": _LONGER_THAN_THE_TEST}
+    monkeypatch.setattr(produce, "Producer", WaitsForTheDead)
+    monkeypatch.setattr("streamgauge.operators.consumer.worker.delivery._ANSWER_SECONDS", 3.0)
+    delivery = ExactlyOnce(settings, Staying(servers, topic), lambda: False)
+    for place in (5, 9):
+        delivery.deliver([Outgoing(topic, 0, b"a")], {Input(topic, 0): {LONE: Committed(Position(place))}})
+    assert _committed(servers, topic) == 9
+    WaitsForTheDead.back.set()
+    assert WaitsForTheDead.continued.wait(120)
+    assert _committed(servers, topic) == 9
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": f"{topic}-look", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    assert len(consumer.consume(3, 5.0)) == 2
+    consumer.close()
     delivery.close()
 
 
