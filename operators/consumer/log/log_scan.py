@@ -33,7 +33,7 @@ log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 10.0
 _EDGES_SECONDS = 20.0
-_TRY_SECONDS = 2.5
+_TRY_SECONDS = 4.0
 """For one attempt: the library asks a leader that was killed to the end, and another leads by then."""
 _PAUSE_SECONDS = 0.05
 

@@ -164,6 +164,19 @@ class CheckpointStore:
             self._producer.flush(1.0)
             self._producer = None
 
+    def is_passed(self, consumer: Consumer, partition: int, offset: int) -> bool:
+        """Whether another member has this partition by now, and has merged it beyond an offset.
+
+        Raises `KafkaException` if brokers don't answer.
+        """
+        try:
+            wanted = [KafkaPartition(self._plan.table_topic, partition)]
+            return consumer.committed(wanted, timeout=_ANSWER_SECONDS)[0].offset > offset
+        except KafkaException as error:
+            if error.args[0].code() in LOST:
+                return True
+            raise
+
     def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
         """The error if needed deltas were deleted."""
         now = "later" if begin is None else f"at offset {begin}"

@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time as wall
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -298,7 +298,12 @@ class MergeWorker:
                 if "truncation" in error.str():
                     lost = f"messages before offset {offset}, up to which it was merged, no longer exist"
                     raise self._checkpoints.truncated(partition, lost)
-                raise self._checkpoints.gone(partition, None, f"offset {offset} was to be read next")
+                if not self._is_passed(partition, offset or 0):
+                    raise self._checkpoints.gone(partition, None, f"offset {offset} was to be read next")
+                # It has trimmed the log; this process is told at its next heartbeat.
+                log.info("another process of the group merges partition %d of its log by now", partition)
+                self._forget([partition])
+                return
             if error.fatal() or not passing(error):
                 raise self._refused(error, "let it follow")
             return
@@ -491,13 +496,25 @@ class MergeWorker:
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        self._last_known = self.states()  # remember the state until there is a merger again
-        for place in partitions:
-            self.mergers.pop(place.partition, None)
-            self._read_through.discard(place.partition)
-        self._checkpoints.forget([place.partition for place in partitions])
-        self._outbox.forget([place.partition for place in partitions])
+        self._forget([place.partition for place in partitions])
         self._rebalance.unassign(consumer, partitions)
+
+    def _forget(self, partitions: Sequence[int]) -> None:
+        """Drop the mergers of partitions that another member has or will have."""
+        self._last_known = self.states()  # remember the state until there is a merger again
+        for partition in partitions:
+            self.mergers.pop(partition, None)
+            self._read_through.discard(partition)
+        self._checkpoints.forget(partitions)
+        self._outbox.forget(partitions)
+
+    def _is_passed(self, partition: int, offset: int) -> bool:
+        waiting = Retry("find the merger's position", self._stopping)
+        while True:
+            try:
+                return self._checkpoints.is_passed(self._consumer, partition, offset)
+            except KafkaException as error:
+                waiting.failed(self._refused(error.args[0], "read the merger's position in"))
 
     def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamgauge.operators.consumer.log.log_scan import Tail
 from streamgauge.operators.consumer.log.merger_state import EMPTY_STATE
@@ -105,3 +105,27 @@ def test_a_state_that_can_be_read_only_now_is_not_taken_for_lost(kafka, monkeypa
     (snapshot,) = CheckpointStore(log.plan, Outbox(log.plan)).find(consumer, [0]).values()
     assert snapshot is not None and len(reads) > 1
     consumer.close()
+
+
+class Committed:
+    """A consumer whose group has committed this."""
+
+    def __init__(self, answer: int | KafkaException) -> None:
+        self.answer = answer
+
+    def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        if isinstance(self.answer, KafkaException):
+            raise self.answer
+        (place,) = partitions
+        return [TopicPartition(place.topic, place.partition, self.answer)]
+
+
+def test_another_member_has_a_partition_that_is_stored_further_on(kafka) -> None:
+    store = CheckpointStore((log := Log(kafka, 1)).plan, Outbox(log.plan))
+    unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+    answers: list[Any] = [7, 3, OFFSET_INVALID, unknown]
+    passed = [store.is_passed(Committed(answer), 0, 3) for answer in answers]  # type: ignore[arg-type]
+    assert passed == [True, False, False, True]
+    silent: Any = Committed(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    with pytest.raises(KafkaException):
+        store.is_passed(silent, 0, 3)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import OFFSET_END, TopicPartition
 
 from streamgauge.operators.consumer.log.messages import encode
+from streamgauge.operators.consumer.merge.checkpoint_store import CheckpointStore
+from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
+from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.table.schema import schema_of
 
 from .logs import Log
 
@@ -73,3 +82,32 @@ def test_deltas_in_parts_count_whole_or_not_at_all(kafka) -> None:
     merger = log.merge(1)
     assert log.emitted == [(0, 600)]
     assert merger.states()[0].account.read == 602
+
+
+@pytest.mark.parametrize("passed", [False, True], ids=["deleted by hand", "trimmed by another member"])
+def test_deltas_that_another_member_has_merged_and_trimmed_are_not_missing(
+    kafka, monkeypatch: pytest.MonkeyPatch, passed: bool
+) -> None:
+    log, questions = Log(kafka, 1), list[int]()
+    log.write(log.delta(0, minute) for minute in range(2))
+
+    def is_passed(store: CheckpointStore, consumer: Any, partition: int, offset: int) -> bool:
+        questions.append(offset)
+        return passed
+
+    def trim(table: pa.Table) -> None:
+        """What the other one does while this one hands over a window."""
+        place = TopicPartition(log.plan.table_topic, 0)
+        worker._consumer.pause([place])
+        log.write([log.delta(0, 2)])
+        end = TopicPartition(log.plan.table_topic, 0, OFFSET_END)
+        log.client.delete_records([end])[end].result(120)
+        worker._consumer.resume([place])
+
+    monkeypatch.setattr(CheckpointStore, "is_passed", is_passed)
+    plan = replace(log.plan, options=RunOptions(on_window=trim))
+    closed = ClosedWindows(schema_of(plan.stream), 100)
+    worker = MergeWorker(plan, closed, lambda: bool(questions), lambda: False)
+    with nullcontext() if passed else pytest.raises(DeltaError, match="was to be read next"):
+        worker.run()
+    assert len(questions) == 1 and questions[0] >= 2 and not (passed and worker.mergers)
