@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from ...sketches.core.errors import StreamgaugeError
 from .client_config import LIBRARY_LOG
 from .faults import passing, refused
 from .outgoing_message import Outgoing, shorter
@@ -69,7 +70,7 @@ def flush(producer: Producer, seconds: float, failed: Callable[[], bool]) -> boo
     return not len(producer) and not failed()
 
 
-class Unanswered(KafkaException):
+class Unanswered(StreamgaugeError, KafkaException):
     """No answer to a request within a transaction: its producer must be discarded, even without an abort."""
 
 

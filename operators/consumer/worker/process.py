@@ -155,6 +155,7 @@ def main() -> int:
                 going.set()
             stopping.set()
             going.set()
+            reporter.end_unheard()
 
         threading.Thread(target=watch, daemon=True).start()
         from .worker import Worker

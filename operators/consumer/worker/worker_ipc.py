@@ -7,8 +7,11 @@ Each report is a pickled pair of kind and value, sent over the pipe that was the
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import select
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from logging.handlers import QueueHandler
@@ -17,9 +20,12 @@ from typing import IO, Any, Literal
 from ...watching.figures import WorkFigures
 from ...watching.logs import FIELDS
 from ..error_context import in_words
+from ..stop_deadline import STOP_SECONDS
 
 Kind = Literal["log", "ready", "figures", "error"]
 
+_UNHEARD_SECONDS = STOP_SECONDS
+"""How long a worker whose run has died may deliver what it holds."""
 _PARTS = ("name", "levelno", "levelname", "created", "msecs", "msg", "exc_text", "process", "threadName")
 
 
@@ -51,6 +57,19 @@ class WorkerReporter:
         except Exception:
             data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {in_words(error)}"))
         self._send("error", data)
+
+    def end_unheard(self) -> None:
+        """Wait until the run's process has died, and end this one some time after that.
+
+        Nobody else would end a worker that waits for its brokers. Does nothing where a process can't notice.
+        """
+        if not hasattr(select, "poll"):
+            return
+        gone = select.poll()
+        gone.register(self._pipe.fileno(), 0)  # of a pipe without a reader, an error is always reported
+        gone.poll()
+        time.sleep(_UNHEARD_SECONDS)
+        os._exit(1)
 
     def _send(self, kind: Kind, value: Any) -> None:
         # If the run has died nobody listens; the worker notices when its standard input closes.

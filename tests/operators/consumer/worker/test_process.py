@@ -14,6 +14,8 @@ import pytest
 from streamgauge.operators.consumer.worker.process import WorkerProcess
 from streamgauge.operators.watching.logs import about
 
+from ....waiting import until
+
 
 class Doing:
     """A plan that does something as soon as the process has it."""
@@ -109,3 +111,49 @@ def test_none_waits_for_one_that_ends_as_it_loads() -> None:
     for process, error in ((other, AttributeError), (failing, ValueError)):
         process.join(120)
         assert isinstance(process.error(), error)
+
+
+WAITING = """
+import time
+import streamgauge.operators.consumer.worker.worker as its
+import streamgauge.operators.consumer.worker.worker_ipc as ipc
+
+class Worker:
+    figures = None
+
+    def __init__(self, *_):
+        pass
+
+    def run(self):
+        time.sleep(1_000)
+
+its.Worker, ipc._UNHEARD_SECONDS = Worker, 0.2
+"""
+"""A worker that waits for its brokers, whatever is asked of it."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_worker_whose_run_was_killed_does_not_wait_for_brokers_for_ever() -> None:
+    script = f"""
+import time
+from streamgauge.operators.consumer.worker.process import WorkerProcess
+from streamgauge.tests.operators.consumer.worker.test_process import Doing
+
+process = WorkerProcess(Doing({WAITING!r}))
+print(process.pid, flush=True)
+time.sleep(1_000)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        pid = int(run.stdout.readline())
+        assert is_running(pid)
+        run.kill()
+    until(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is no zombie, which nobody may clear away in a container."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
