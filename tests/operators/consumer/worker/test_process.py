@@ -114,7 +114,6 @@ def test_none_waits_for_one_that_ends_as_it_loads() -> None:
 
 
 WAITING = """
-import time
 import streamgauge.operators.consumer.worker.worker as its
 import streamgauge.operators.consumer.worker.worker_ipc as ipc
 
@@ -125,6 +124,8 @@ class Worker:
         pass
 
     def run(self):
+        import time  # the class is made where a pickle is read, whose names it doesn't see
+
         time.sleep(1_000)
 
 its.Worker, ipc._UNHEARD_SECONDS = Worker, 0.2
