@@ -102,7 +102,7 @@ class Archive:
         self._started += 1
         program = Program(
             self._folder / f"archiver-{self._started}.log",
-            *("archive", *self._topics, "--to", str(self._folder / "archive")),
+            *("archive", *self._topics, "--output", str(self._folder / "archive")),
             *("--bootstrap-servers", self._kafka.proxied, "--interval", "1s", "--size", "64KB"),
             *("--config", "session.timeout.ms=2000", "--config", "heartbeat.interval.ms=300"),
         )
