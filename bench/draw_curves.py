@@ -13,8 +13,6 @@ from typing import Any
 
 COLORS = {"streamgauge": "#2456a6", "Flink": "#c4562e", "Kafka Streams": "#6b7280"}
 UNITS = [("spent", 1, "CPU time per message, ns"), ("peak", 1e-6, "peak memory, MB")]
-
-
 LABELS = {
     "keys_zipf": "keys, by Zipf's law",
     "overlap": "windows of a minute that a message is in",

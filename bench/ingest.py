@@ -66,17 +66,8 @@ def lines_of(path: Path, count: int) -> None:
 
 def ours(log: Path, bootstrap: str, topic: str, folder: Path) -> Command:
     code = "from streamgauge.apps.cli.program import main; main()"
-    options = [
-        "ingest",
-        "tail",
-        str(log),
-        "--topic",
-        topic,
-        "--bootstrap-servers",
-        bootstrap,
-        "--name",
-        topic,
-    ]
+    options = ["ingest", "tail", str(log), "--topic", topic, "--name", topic]
+    options += ["--bootstrap-servers", bootstrap]
     return [sys.executable, "-c", code, *options], {}
 
 

@@ -67,7 +67,7 @@ class CommandLine(Ordered):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            # An unknown option; typer raises click's error, or that of its own copy of click.
+            # The error about an unknown option is click's, or one from typer's own copy of click.
             at, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
             command = "" if at is None else at.command_path.removeprefix(f"{ctx.command_path} ")
             if new := ARGUMENTS.get((command, str(option))):

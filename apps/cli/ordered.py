@@ -1,4 +1,4 @@
-"""Groups of commands in the order in which a newcomer needs them, not in the alphabet's."""
+"""Commands and groups of commands in one order; typer lists groups behind all commands."""
 
 from __future__ import annotations
 

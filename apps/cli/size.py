@@ -46,10 +46,10 @@ def size(
 ) -> None:
     """Estimate the workers, mergers, memory and traffic of a stream.
 
-    The stream is one straight off Kafka; its traffic is that of the table topic. Costs were measured on one
-    processor, which the answer names; yours differs. With `--calibrate` they are measured here in a few
-    seconds, on synthetic rows and without a broker. Bytes are exact for synthetic rows: their sketches are
-    serialised.
+    This is for streams that run straight off Kafka; the traffic is what they write to the table topic. Costs
+    were measured on one processor, which the answer names; yours differs. With `--calibrate` they are
+    measured here in a few seconds, on synthetic rows and without a broker. Bytes are exact for synthetic
+    rows: their sketches are serialised.
 
         # 50,000 messages per second, distinct users and top tags of 1,000 keys by the minute
         streamgauge size --rate 50000 --keys 1000 --aggregates distinct,top_k --window 1m

@@ -17,7 +17,7 @@ from rich.text import Text
 from ...operators.formats.jsonable import jsonable
 from ...operators.rendering.answers import plain
 from ...operators.rendering.names import amount, visible_key, visible_name
-from ...operators.rules.late_readings import LateReadings, described
+from ...operators.rules.late_readings import described
 from ...operators.table.schema import END, START
 from ..app import App
 from ..tables.window_rows import WindowRows
@@ -54,8 +54,9 @@ class AppReport:
         yield self._verdict()
         for one in self.result.get("late", ()):
             yield Text(_late(one), style="bold yellow")
-        for sentence in described(self.result.get("late_readings", LateReadings().to_dict())):
-            yield Text("\n" + plain(sentence), style="bold yellow")
+        if readings := self.result.get("late_readings"):
+            for sentence in described(readings):
+                yield Text("\n" + plain(sentence), style="bold yellow")
 
     def _alerts(self) -> Table | Text:
         alerts = self.result["alerts"]

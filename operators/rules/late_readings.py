@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..rendering.names import amount
+
 _NAMED = 5
 
 
@@ -82,7 +84,7 @@ def described(counts: Mapping[str, Any]) -> list[str]:
 
 def _readings(counts: Mapping[str, int]) -> str:
     n = sum(counts.values())
-    return f"{n:,} readings were" if n != 1 else "1 reading was"
+    return f"{amount(n, 'reading')} {'was' if n == 1 else 'were'}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -53,11 +53,10 @@ def session(
     ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark Connect server.
     Settings in `config` take precedence over all of these.
 
-    On a cluster the workers' interpreter is, in this order: the one in `archive`, which
+    On a cluster, workers use the first of these interpreters that is given: the one in `archive`, which
     ``streamgauge env pack`` creates, so that nothing has to be installed on the workers;
-    ``spark.pyspark.python`` in `config`; the
-    variable ``PYSPARK_PYTHON``; or the current interpreter, which must then be at the same path on all
-    machines.
+    ``spark.pyspark.python`` in `config`; the variable ``PYSPARK_PYTHON``. Otherwise they use the current
+    interpreter, which must then be at the same path on all machines.
 
     Raises `JavaError` if Spark has to start here and Java 17 or newer is missing. Raises
     `PackedEnvironmentError` if `archive` is missing, if `master` has no executors that could use it, or if a

@@ -1,4 +1,4 @@
-"""The faults of a cluster of three brokers, in place of those of the only broker."""
+"""Faults of brokers in a cluster of three; they replace the faults of a single broker."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ class Episode:
         self._compare_letters(truth.poison)
 
     def _compare_rows(self, topic: str, truth: Exact) -> None:
-        """Compare the rows that were sent on with those of the input, by the message that each is from."""
+        """Compare each row that was sent on with the input message that it comes from."""
         readable(self.kafka.bootstrap_servers, topic)
         seen: Counter[MessageAt] = Counter()
         for message in messages(self.kafka.bootstrap_servers, topic):

@@ -48,7 +48,7 @@ class Cell:
 class Exact:
     """The cells by the window's start (int64 microseconds) and tag, the account, the poison's places.
 
-    Of a stream that sends its rows on, `rows` are these by their message's place, and there are no cells.
+    If the stream sends its rows on, `rows` holds them by the place of their message, and there are no cells.
     """
 
     cells: dict[tuple[int, str], tuple[int, int, int]]

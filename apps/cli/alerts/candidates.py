@@ -97,9 +97,8 @@ def voevent(
             except (ValueError, KeyError, TypeError, AttributeError):
                 left_out += 1
                 continue
-            (
-                output / f"{_file_name(str(alert.key[0]) if alert.key else 'alert')}-{alert.id}.xml"
-            ).write_bytes(event)
+            name = _file_name(str(alert.key[0]) if alert.key else "alert")
+            (output / f"{name}-{alert.id}.xml").write_bytes(event)
             written += 1
     write_line(
         f"{output}: {written} event{'s' * (written != 1)}; {left_out} line{'s' * (left_out != 1)} left out"

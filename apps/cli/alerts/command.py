@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from ..ordered import Ordered
 from .candidates import candidate, voevent
 from .outlets import silence, test
 
 _CANDIDATES = "Supernova candidates"
 
 
-class _Alerts(Ordered):
-    names = ("test", "silence", "candidate", "voevent")
-
-
 app = typer.Typer(
     name="alerts",
-    cls=_Alerts,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="""Test outlets, silence alerts, export supernova candidates.

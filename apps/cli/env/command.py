@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from ..ordered import Ordered
 from .cache import cache
 from .dashboard import dashboard
 from .pack import pack
 from .warm import warm
 
-
-class _Env(Ordered):
-    names = ("warm", "cache", "pack", "dashboard")
-
-
 app = typer.Typer(
     name="env",
-    cls=_Env,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="""Prepare machines: kernels, caches, Spark executors, dashboards.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -46,9 +45,9 @@ def dashboard(
         return
     from ....queries.client import Client
     from ...grafana.table_dashboard import table_dashboard
+    from ...tables.request import token_of
 
-    token = token_file.read_text().strip() if token_file is not None else os.environ.get("STREAMGAUGE_TOKEN")
-    with Client(url, token=token or None) as client:
+    with Client(url, token_of(token_file) or None) as client:
         served = client.tables()
     names = [one["table"] for one in served]
     if unknown := [name for name in tables or () if name not in names]:

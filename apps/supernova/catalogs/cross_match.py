@@ -44,8 +44,8 @@ class Crossing:
     """Extracts, and how alerts are matched with them.
 
     Objects match within `radius` arcseconds. An alert is rejected if it matches an object whose class is
-    in `exclude`, or whose type is, written as ``type:RRAB``. It is also rejected if a host is `required` and
-    there is none within `host`.
+    in `exclude`, or whose type is, written as ``type:RRAB``. It is also rejected if a host galaxy is
+    `required` and none lies within `host` arcseconds.
     """
 
     paths: tuple[str, ...]

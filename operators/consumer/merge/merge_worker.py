@@ -13,7 +13,7 @@ import threading
 import time as wall
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -40,6 +40,7 @@ from .log_observer import LogObserver, OtherMergers
 from .merger import Merger
 from .outbox import Outbox
 
+T = TypeVar("T")
 log = logging.getLogger("streamgauge.kafka")
 
 _COMMIT_SECONDS = 5.0
@@ -298,7 +299,8 @@ class MergeWorker:
                 if "truncation" in error.str():
                     lost = f"messages before offset {offset}, up to which it was merged, no longer exist"
                     raise self._checkpoints.truncated(partition, lost)
-                if not self._is_passed(partition, offset or 0):
+                passed = partial(self._checkpoints.is_passed, self._consumer, partition, offset or 0)
+                if not self._answered(passed):
                     raise self._checkpoints.gone(partition, None, f"offset {offset} was to be read next")
                 # It has trimmed the log; this process is told at its next heartbeat.
                 log.info("another process of the group merges partition %d of its log by now", partition)
@@ -476,15 +478,22 @@ class MergeWorker:
         self._due = 0.0  # a merger's first snapshot records which stream the log belongs to
 
     def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
+        def find() -> dict[int, Snapshot | None]:
+            self._checkpoints.end_open_transactions(partitions)
+            places = self._checkpoints.find(consumer, partitions)
+            deliveries = {one.delivery for one in places.values() if one is not None}
+            if "at_most_once" not in {*deliveries, self._plan.options.delivery}:
+                self._log_ends |= self._checkpoints.log_ends(partitions)
+            return places
+
+        return self._answered(find)
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """The answer to a question about mergers' positions, asked until brokers give one."""
         waiting = Retry("find the merger's position", self._stopping)
         while True:
             try:
-                self._checkpoints.end_open_transactions(partitions)
-                places = self._checkpoints.find(consumer, partitions)
-                deliveries = {one.delivery for one in places.values() if one is not None}
-                if "at_most_once" not in {*deliveries, self._plan.options.delivery}:
-                    self._log_ends |= self._checkpoints.log_ends(partitions)
-                return places
+                return ask()
             except KafkaException as error:
                 waiting.failed(self._refused(error.args[0], "read the merger's position in"))
 
@@ -507,14 +516,6 @@ class MergeWorker:
             self._read_through.discard(partition)
         self._checkpoints.forget(partitions)
         self._outbox.forget(partitions)
-
-    def _is_passed(self, partition: int, offset: int) -> bool:
-        waiting = Retry("find the merger's position", self._stopping)
-        while True:
-            try:
-                return self._checkpoints.is_passed(self._consumer, partition, offset)
-            except KafkaException as error:
-                waiting.failed(self._refused(error.args[0], "read the merger's position in"))
 
     def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group

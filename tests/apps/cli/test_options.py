@@ -38,7 +38,7 @@ class Use(NamedTuple):
 
 
 def type_of(hint: Any) -> str:
-    """The type of one value: a list's is that of its items, and choices are one type."""
+    """The type of a single value. For a list, this is the type of its items; all choices have one type."""
     if get_origin(hint) is Literal or isinstance(hint, EnumType):
         return "choice"
     if hint is Path:
