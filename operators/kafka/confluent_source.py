@@ -174,6 +174,9 @@ class PlainSource:
         appended = np.fromiter((m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for m in good), np.bool_, n)
         return replace(messages, appended=appended) if appended.any() else messages
 
+    def caught_up(self) -> bool:
+        return False
+
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         kafka_partitions = [KafkaPartition(*where) for where in partitions]
         return {

@@ -44,6 +44,9 @@ _UNKNOWN_TOPIC = 3
 _AT_ONCE_BYTES = 16 << 20
 """The most compressed bytes to decompress at once; fewer if they contain enough messages."""
 _LEAST_FETCH_BYTES = 64 << 10
+_PAUSE_SECONDS = 0.02
+_FOLLOWING_MS = 10
+_FEW_BYTES = 256 << 10
 _STALLED_SECONDS = 30.0
 """How long brokers may return nothing at all while there is something to read."""
 _DEFAULTS = {
@@ -72,6 +75,7 @@ class RawSource:
         self._skip = skip
         self._busy = threading.Lock()
         self._answered = 0
+        self._returned = 0.0
         self._consumer: Any = None
         self._closed = False
         self._fetcher: RawFetcher
@@ -176,7 +180,7 @@ class RawSource:
     def poll(self, limit: int, seconds: float) -> Poll:
         deadline = time.monotonic() + seconds
         with self._busy:
-            consumer = self._connected(30.0)
+            self._connected(30.0)
             faults: list[Fault] = []
             while True:
                 messages = self._ready(limit, faults)
@@ -184,17 +188,35 @@ class RawSource:
                 left = deadline - time.monotonic()
                 if ends:
                     ARRAYS.clear()  # the next messages may take long to arrive
+                if messages is not None:
+                    self._returned = time.monotonic()
                 if messages is not None or ends or faults or left <= 0:
                     return Poll(messages, ends, faults)
                 began = time.monotonic()
                 try:
-                    step = min(_STEP_MS, max(1, round(left * 1000)))
-                    for fetched in consumer.poll(step, _ALL).values():
-                        self._waiting.extend(fetched)
+                    self._fetch(min(_STEP_MS, max(1, round(left * 1000))))
+                    # What was fetched in advance is as old as the call before; what has collected since
+                    # comes with the next response.
+                    if self._waiting and began - self._returned > _PAUSE_SECONDS and self._has_few():
+                        self._fetch(_FOLLOWING_MS)
                 except KafkaError as error:
                     faults.append(_fault(error))
                 self._noticed(faults)
                 self._check_stall(time.monotonic() - began)
+
+    def _fetch(self, milliseconds: int) -> None:
+        for fetched in self._connected(30.0).poll(milliseconds, _ALL).values():
+            self._waiting.extend(fetched)
+
+    def _has_few(self) -> bool:
+        """Whether what waits to be returned is small."""
+        return sum(len(step.batch.raw) for step in self._waiting if step.batch is not None) < _FEW_BYTES
+
+    def caught_up(self) -> bool:
+        ends, left = self._fetcher.ends, self._waiting or self._rests
+        return not left and all(
+            position >= ends.get(where, position + 1) for where, position in self._position.items()
+        )
 
     def _noticed(self, faults: list[Fault]) -> None:
         """Errors from the fetcher's own thread; the first response after them means that brokers are back."""
@@ -297,7 +319,9 @@ class RawSource:
             if alone:
                 break
         self._waiting.extendleft(reversed(kept))
-        return chosen
+        # Several responses are one run of each partition.
+        order = {where: at for at, where in enumerate(dict.fromkeys(step.where for step in chosen))}
+        return sorted(chosen, key=lambda step: order[step.where])
 
     def _consume(self, chosen: list[Fetched], limit: int) -> Messages | None:
         """The messages of these steps, past which it then moves."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from contextvars import copy_context
+from typing import NamedTuple
 
 from ..formats.messages import Messages
 from .reader import Reader
@@ -12,7 +13,14 @@ from .source import TopicPartition
 
 _WAIT_SECONDS = 0.05
 
-_Result = tuple[Messages | None, dict[TopicPartition, int], dict[TopicPartition, int]] | BaseException
+
+class _Batch(NamedTuple):
+    """The result of a read, and the reader's state after it."""
+
+    messages: Messages | None
+    positions: dict[TopicPartition, int]
+    epochs: dict[TopicPartition, int]
+    caught_up: bool
 
 
 class ReadAhead:
@@ -20,15 +28,18 @@ class ReadAhead:
 
     Reading, decompressing and gathering don't need the GIL, so they run in parallel with decoding and
     sketching. Reading one batch ahead is best: what arrives while the owner is busy makes the next batch
-    longer, which costs less per message. This object owns the reader until `close`; positions are those of
-    what was returned, not of what was read.
+    longer, which costs less per message. With `collects`, nothing is read in advance once the ends of all
+    partitions are reached: the longer the owner then waits, the longer the next batch. This object owns the
+    reader until `close`; positions are those of what was returned, not of what was read.
     """
 
-    def __init__(self, reader: Reader, max_messages: int) -> None:
+    def __init__(self, reader: Reader, max_messages: int, collects: bool = False) -> None:
         self._reader = reader
         self._max_messages = max_messages
-        self._positions, self._epochs = reader.positions(), reader.epochs()
-        self._results: queue.Queue[_Result] = queue.Queue(1)
+        self._collects = collects
+        self._last = _Batch(None, reader.positions(), reader.epochs(), False)
+        self._results: queue.Queue[_Batch | BaseException] = queue.Queue(1)
+        self._wanted = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name="streamgauge-reader", daemon=True
@@ -37,22 +48,28 @@ class ReadAhead:
 
     def read(self, timeout: float) -> Messages | None:
         """The next messages; None after at most `timeout` seconds without any. Raises what reading raised."""
+        self._wanted.set()
         try:
             result = self._results.get(timeout=timeout)
         except queue.Empty:
             return None
         if isinstance(result, BaseException):
             raise result
-        messages, self._positions, self._epochs = result
-        return messages
+        self._last = result
+        return result.messages
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether what was returned reaches the partitions' ends; see `Reader.caught_up`."""
+        return self._last.caught_up
 
     def positions(self) -> dict[TopicPartition, int]:
         """The offset after everything that was returned, for each partition; see `Reader.positions`."""
-        return self._positions
+        return self._last.positions
 
     def epochs(self) -> dict[TopicPartition, int]:
         """The epochs of the leaders whose logs were read up to there; see `Reader.epochs`."""
-        return self._epochs
+        return self._last.epochs
 
     def close(self) -> None:
         """Release the reader; what was read and not returned is dropped."""
@@ -60,18 +77,23 @@ class ReadAhead:
         self._thread.join()
 
     def _run(self) -> None:
-        result: _Result
+        result: _Batch | BaseException
         while not self._closing.is_set():
             try:
                 messages = self._reader.read(self._max_messages, _WAIT_SECONDS)
-                result = messages, self._reader.positions(), self._reader.epochs()
+                positions, epochs = self._reader.positions(), self._reader.epochs()
+                result = _Batch(messages, positions, epochs, self._reader.caught_up())
             except BaseException as error:
                 result = error
+            self._wanted.clear()  # before the owner gets this batch, after which it may want the next one
             self._put(result)
             if isinstance(result, BaseException):
                 return
+            while self._collects and result.caught_up and not self._closing.is_set():
+                if self._wanted.wait(_WAIT_SECONDS):
+                    break
 
-    def _put(self, result: _Result) -> None:
+    def _put(self, result: _Batch | BaseException) -> None:
         while not self._closing.is_set():
             try:
                 return self._results.put(result, timeout=_WAIT_SECONDS)

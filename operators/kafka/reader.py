@@ -214,6 +214,13 @@ class Reader:
         """The epoch of the leader whose log was last read, for each partition, if known."""
         return self._source.epochs()
 
+    def caught_up(self) -> bool:
+        """Whether it has returned everything up to the partitions' ends, as brokers last reported them.
+
+        False if the client doesn't report that.
+        """
+        return not self._held_back and self._source.caught_up()
+
     def truncated(
         self, known: Mapping[TopicPartition, LogPosition]
     ) -> dict[TopicPartition, LogPosition | None]:

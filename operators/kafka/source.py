@@ -123,6 +123,9 @@ class Source(Protocol):
     def poll(self, limit: int, seconds: float) -> Poll:
         """At most `limit` messages, as soon as there are any, else nothing after `seconds`."""
 
+    def caught_up(self) -> bool:
+        """Whether all partitions' ends, as last reported, are read; False if the client doesn't know."""
+
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset of those partitions that anything was read from, control records included."""
 

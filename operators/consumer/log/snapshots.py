@@ -72,7 +72,9 @@ class Snapshot:
         kept |= {"split": self.split} if self.split else {}
         kept |= {"described": self.described} if self.described not in ("", self.fingerprint) else {}
         value = json.dumps(kept).encode()
-        return [Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value), headers, largest)]
+        return [
+            Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value, 1), headers, largest)
+        ]
 
     @classmethod
     def of(cls, record: Record) -> Snapshot:

@@ -43,6 +43,9 @@ _BATCH_MESSAGES = 200_000
 _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
+_COLLECT_SECONDS = 0.1
+"""How long messages may collect before they are read and sketched: each batch has a cost of its own, and
+nothing of it is seen before the next checkpoint."""
 _PAUSE_SECONDS = 0.2
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 """Dead letters are sent before they take up more memory than this."""
@@ -150,7 +153,7 @@ class Worker:
             if due or self._is_full() or self._all_read():
                 self._update_idleness(renew=due)
                 self._checkpoint()
-                self._due = self._clock() + self._plan.options.checkpoint_seconds
+                self._due = self._next_due()
         except MembershipLost as error:
             log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
             self._forget()
@@ -159,6 +162,11 @@ class Worker:
             # What was not delivered of it is reread, as far as the log still has it.
             self._forget()
             self._truncated = self._check_truncated(error)
+
+    def _next_due(self) -> float:
+        """When the next checkpoint is due: at regular times, unless checkpoints take most of the time."""
+        every = self._plan.options.checkpoint_seconds
+        return max(self._due + every, self._clock() + every / 2)
 
     def _counted_of(self, error: LogTruncated) -> int:
         """The position up to which a partition with a truncated log is delivered."""
@@ -236,6 +244,8 @@ class Worker:
             self._membership.poll(0.1)
             return
         self._pace()
+        if self._ahead.caught_up:
+            wall.sleep(min(max(self._due - self._clock(), 0.0), _COLLECT_SECONDS))
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         for share in self._tasks.values():
             share.note_epochs(self._ahead.epochs())
@@ -388,7 +398,7 @@ class Worker:
             self._ahead.close()
         self._begin_reading([own for own in parts if own.input not in self._paused])
         assert self._reader is not None
-        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
+        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES, collects=self._plan.ends is None)
 
     def _begin_reading(self, parts: Iterable[PartitionState]) -> None:
         """Read these partitions, each from the earliest position that a stream needs."""

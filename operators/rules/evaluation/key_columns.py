@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -31,6 +32,8 @@ class KeyColumns:
         self._places: dict[str, int] = {}
         self._keys: list[str | None] = []
         self._free: list[int] = []
+        self._written: tuple[np.ndarray, str] | None = None
+        """The places whose keys were last stored, and their text; None once any key has changed."""
         self._columns = {name: _filled(value, _ROOM) for name, value in self._rest.items()}
 
     def __len__(self) -> int:
@@ -70,6 +73,7 @@ class KeyColumns:
             key = keys[number]
             place = self._places.get(key)
             if place is None:
+                self._written = None
                 place = self._places[key] = self._free.pop() if self._free else len(self._keys)
                 if place == len(self._keys):
                     self._keys.append(key)
@@ -81,6 +85,7 @@ class KeyColumns:
 
     def drop(self, places: np.ndarray) -> None:
         """Forget the keys at these places."""
+        self._written = None
         for name, value in self._rest.items():
             self._columns[name][places] = value
         for place in places.tolist():
@@ -107,19 +112,26 @@ class KeyColumns:
         return other
 
     def state(self, by: str | None = None) -> dict[str, Any]:
-        """The whole memory as JSON: keys, sorted by a column if one is named, and each column's bytes."""
+        """The whole memory as JSON: keys, sorted by a column if one is named, and each column's bytes.
+
+        All of them are compressed. Most checkpoints find the same keys, whose text is created once.
+        """
         places = np.fromiter(self._places.values(), np.int64, len(self._places))
         if by is not None:
             places = places[np.argsort(self._columns[by][places], kind="stable")]
+        if self._written is None or not np.array_equal(self._written[0], places):
+            keys = [self._keys[place] for place in places.tolist()]
+            self._written = places, _packed(json.dumps(keys, ensure_ascii=False).encode())
         columns = {name: _text(column[places]) for name, column in self._columns.items()}
-        return {"keys": [self._keys[place] for place in places.tolist()], "columns": columns}
+        return {"keys": self._written[1], "columns": columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of `state`, or of an earlier version that lacks some columns.
+        """Restore the result of `state`, or of an earlier version that lists keys or lacks some columns.
 
         Raises `ValueError` or `KeyError` for anything else.
         """
-        keys: Sequence[str] = state["keys"]
+        given = state["keys"]
+        keys: Sequence[str] = json.loads(_unpacked(given)) if isinstance(given, str) else given
         places = self.add(keys)
         for name, text in state["columns"].items():
             self._columns[name][places] = _column(text, self._rest[name], len(keys))
@@ -136,13 +148,20 @@ def _filled(value: np.ndarray, room: int) -> np.ndarray:
 
 
 def _text(column: np.ndarray) -> str:
-    packed = zlib.compress(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes(), 1)
-    return base64.b64encode(packed).decode()
+    return _packed(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes())
+
+
+def _packed(raw: bytes) -> str:
+    return base64.b64encode(zlib.compress(raw, 1)).decode()
+
+
+def _unpacked(text: str) -> bytes:
+    try:
+        return zlib.decompress(base64.b64decode(text))
+    except zlib.error as error:
+        raise ValueError(f"a column can't be unpacked: {error}") from None
 
 
 def _column(text: str, value: np.ndarray, keys: int) -> np.ndarray:
-    try:
-        raw = zlib.decompress(base64.b64decode(text))
-    except zlib.error as error:
-        raise ValueError(f"a column can't be unpacked: {error}") from None
+    raw = _unpacked(text)
     return np.frombuffer(raw, value.dtype.newbyteorder("<")).reshape(keys, *value.shape)

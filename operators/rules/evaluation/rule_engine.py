@@ -49,8 +49,8 @@ _CAUSES, _CANCELLED_US = 10_000, 86_400_000_000
 
 _CANCELLED = "its reading was cancelled"
 
-_FORM = 2
-"""The version of the stored state."""
+_FORM = 3
+"""The version of the stored state; the second one differs by listed keys."""
 
 
 class RuleView(NamedTuple):
@@ -266,8 +266,8 @@ class RuleEngine:
         Raises `ValueError` for a state of another version.
         """
         kept = json.loads(state)
-        if kept.get("form") != _FORM:
-            raise ValueError(f"the form of a state of rules must be {_FORM}, got {kept.get('form')}")
+        if kept.get("form") not in (2, _FORM):
+            raise ValueError(f"the form of a state of rules must be 2 or {_FORM}, got {kept.get('form')}")
         for rule, evaluator in zip(self._rules, self._evaluators):
             made, known = kept["rules"].get(rule.name, (None, None))
             if made == repr(rule):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from itertools import takewhile
 from types import SimpleNamespace
@@ -178,6 +179,44 @@ def test_another_partition_is_not_begun_for_the_last_few_messages() -> None:
     assert [len(source._chosen(100)) for _ in range(2)] == [6, 6]
     steps({WHERE: 5, elsewhere: 6})  # half of what may come at once, no more
     assert [len(source._chosen(100)) for _ in range(2)] == [10, 1]
+
+
+def test_several_responses_are_one_run_of_each_partition() -> None:
+    source = reading(Broker({}, 0))
+    elsewhere = ("t", 1)
+    source._position[elsewhere] = 0
+    for base in (0, 10, 20):
+        for where in (WHERE, elsewhere):
+            batch = next(batches_of(batch_of(TEN, base), base))
+            source._waiting.append(Fetched(where, batch.next_offset, batch))
+    messages, _, _ = source.poll(100, 0.01)
+    assert messages is not None and [messages.topic_partition(low) for low, _ in messages.runs()] == [
+        WHERE,
+        elsewhere,
+    ]
+    assert messages.offset.tolist() == 2 * list(range(30))
+
+
+def test_what_collected_during_a_pause_is_returned_together() -> None:
+    source = reading(Broker({0: batch_of(TEN, 0)}, 10))
+    assert len(source.poll(100, 0.01)[0] or ()) == 10
+    assert source.caught_up()
+    source._fetcher.log |= {10: batch_of(TEN, 10)}  # type: ignore[attr-defined]
+    source._fetcher.end = source._fetcher.ends[WHERE] = 20  # type: ignore[attr-defined]
+    assert not source.caught_up()
+    broker, first = source._fetcher, source._fetcher.poll  # type: ignore[attr-defined]
+
+    def poll(*given: Any) -> Any:
+        """The first response is from before the last messages."""
+        result = first(*given)
+        broker.log |= {20: batch_of(TEN, 20)}  # type: ignore[attr-defined]
+        broker.end = broker.ends[WHERE] = 30  # type: ignore[attr-defined]
+        return result
+
+    broker.poll = poll  # type: ignore[attr-defined]
+    time.sleep(0.03)
+    assert len(source.poll(100, 0.01)[0] or ()) == 20
+    assert source.caught_up()
 
 
 def test_no_more_is_decompressed_at_once_than_memory_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:

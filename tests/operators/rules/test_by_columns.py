@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
@@ -235,9 +237,26 @@ def test_a_damaged_state_is_refused() -> None:
             engine.restore(json.dumps(kept))
 
 
+def test_a_state_that_lists_its_keys_is_restored() -> None:
+    """As earlier versions stored it."""
+    table = made("readings", 0)
+    rules = [
+        Absence("dead", longer="4m"),
+        Change("jump", value="v", against="last", by="distance", above=40, every=True),
+    ]
+    engine, again = (engine_of(rules, table, "at") for _ in range(2))
+    engine.evaluate(WindowGroups.of_table(table), final=True)
+    kept = json.loads(engine.state())
+    for _, known in kept["rules"].values():
+        known["keys"] = json.loads(zlib.decompress(base64.b64decode(known["keys"])))
+        assert '["a",1]' in known["keys"]
+    again.restore(json.dumps(kept | {"form": 2}))
+    assert again.state() == engine.state()
+
+
 def test_a_state_of_another_form_is_refused() -> None:
     table = made("readings", 0)
     engine = engine_of(OF_BOTH, table, "at")
     kept = json.loads(engine.state())
-    with pytest.raises(ValueError, match=r"the form of a state of rules must be 2, got None"):
+    with pytest.raises(ValueError, match=r"the form of a state of rules must be 2 or 3, got None"):
         engine.restore(json.dumps({name: part for name, part in kept.items() if name != "form"}))
