@@ -48,8 +48,9 @@ class ReadAhead:
 
     def read(self, timeout: float) -> Messages | None:
         """The next messages; None after at most `timeout` seconds without any. Raises what reading raised."""
-        self._wanted.set()
         try:
+            if self._results.empty():  # otherwise a batch would again be read before the owner wants it
+                self._wanted.set()
             result = self._results.get(timeout=timeout)
         except queue.Empty:
             return None

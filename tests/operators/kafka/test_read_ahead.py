@@ -83,6 +83,17 @@ def test_what_arrives_at_the_end_of_the_input_collects_until_it_is_wanted() -> N
         assert sum(map(bool, log.reads)) == 3
 
 
+def test_a_batch_that_waits_does_not_make_the_next_one_be_read_in_advance() -> None:
+    log = Log(5)
+    with reading(log, collects=True) as ahead:
+        until(lambda: not ahead._results.empty())
+        log.end = 8
+        assert read(ahead) == 5
+        time.sleep(0.02)
+        assert log.reads == [5]
+        assert read(ahead) == 3
+
+
 def test_without_it_single_messages_are_read_at_once() -> None:
     log = Log(1)
     with reading(log, collects=False) as ahead:
