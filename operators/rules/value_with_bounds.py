@@ -123,12 +123,13 @@ def figure_columns(answers: pl.Series, part: str = "") -> FigureColumns | None:
     elif part:
         return None
     else:
-        fields = [answers] * 3
+        fields = [answers]
     if not all(_is_number(field.dtype) for field in fields):
         return None
-    columns = [field.cast(pl.Float64).fill_null(math.nan).to_numpy() for field in fields]
+    columns = [field.cast(pl.Float64).to_numpy() for field in fields]  # null becomes NaN
     unknown = ~np.logical_and.reduce([np.isfinite(column) for column in columns])
-    value_, lower, upper = (np.where(unknown, math.nan, column) for column in columns)
+    figures = [np.where(unknown, math.nan, column) for column in columns]
+    value_, lower, upper = figures if len(figures) == 3 else 3 * figures
     return value_, lower, upper
 
 

@@ -95,7 +95,9 @@ class RowColumns:
 
     @cached_property
     def _own_times(self) -> np.ndarray | None:
-        return None if self._at is None else self._at.fill_null(0).to_numpy()
+        if self._at is None:
+            return None
+        return (self._at.fill_null(0) if self._at.null_count() else self._at).to_numpy()
 
     @cached_property
     def _several(self) -> bool:
