@@ -119,4 +119,4 @@ class ByCountRows(Sketches):
         ]
         bounds = [pa.array(self._window[:n]), pa.array(self._upto[:n])]
         first, last = self._first[:n], self._last[:n]
-        return assemble(self.schema, first, last + np.int64(1) - first, [*keys, *bounds], self._groups)
+        return assemble(self.schema, first, last + np.int64(1) - first, [*keys, *bounds], self._column)

@@ -110,6 +110,10 @@ class Sketches:
             for at, (name, aggregate) in enumerate(self._aggregates.items())
         }
 
+    def _column(self, name: str) -> pa.Array:
+        """An aggregate's column, with a row for each group."""
+        return self._groups[name].to_arrow()
+
     def _number(
         self,
         columns: Mapping[str, pa.Array],
@@ -207,4 +211,4 @@ class Panes(Sketches):
             for at in np.flatnonzero(starts < EARLIEST).tolist():
                 starts[at], ends[at] = known[starts[at] - _CODES]
         keys = self._index.keys([self.schema.field(key).type for key in self._keys])
-        return assemble(self.schema, starts, ends - starts, keys, self._groups)
+        return assemble(self.schema, starts, ends - starts, keys, self._column)

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.compilation.jit import lean
 from ..grouping.group_index import GroupIndex
 from ..steps.row_origin import RowOrigin
+from ..table.row_sets import RowSets
 from ..table.schema import assemble, with_barrier
 from ..windows.session import Session
 from .panes import Sketches
@@ -71,8 +73,9 @@ class Stretches:
         order = np.lexsort((self.first, self.owner))
         own, first, last, barrier = (column[order] for column in self._columns())
         # No row before a position joins one after it if the latest one before ends before all barriers.
-        latest = last if self.last is self.first else _latest_so_far(own, last)
-        least = barrier if self.barrier is self.first else _least_to_come(own, barrier)
+        latest, least = last.copy(), barrier.copy()
+        _latest_so_far(own, latest)
+        _least_to_come(own, least)
         apart = (latest[:-1] < first[1:]) & (latest[:-1] + np.int64(gap_us) < least[1:])
         new = np.concatenate([[True], (own[1:] != own[:-1]) | apart])
         edges = np.flatnonzero(new)
@@ -89,24 +92,20 @@ class Stretches:
         return self.owner, self.first, self.last, self.barrier
 
 
-def _ranked(own: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks by owner, then time; and the times by these ranks, modulo their number."""
-    order = np.argsort(times, kind="stable")
-    rank = np.empty(len(times), np.int64)
-    rank[order] = np.arange(len(times))
-    return own * np.int64(len(times)) + rank, times[order]
+@lean
+def _latest_so_far(own, times):
+    """Replace each time by the latest of its owner's up to there; `own` is sorted."""
+    for i in range(1, len(own)):
+        if own[i] == own[i - 1]:
+            times[i] = max(times[i], times[i - 1])
 
 
-def _latest_so_far(own: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The latest time of an owner's runs up to each; `own` is sorted."""
-    ranks, sorted_times = _ranked(own, times)
-    return sorted_times[np.maximum.accumulate(ranks) % len(times)]
-
-
-def _least_to_come(own: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The earliest time of an owner's runs from each on; `own` is sorted."""
-    ranks, sorted_times = _ranked(own, times)
-    return sorted_times[np.minimum.accumulate(ranks[::-1])[::-1] % len(times)]
+@lean
+def _least_to_come(own, times):
+    """Replace each time by the earliest of its owner's from there on; `own` is sorted."""
+    for i in range(len(own) - 2, -1, -1):
+        if own[i] == own[i + 1]:
+            times[i] = min(times[i], times[i + 1])
 
 
 class SessionRows(Sketches):
@@ -165,11 +164,15 @@ class SessionRows(Sketches):
         self._joined = len(sessions)
 
     def _table(self) -> pa.Table:
-        self._join()
-        sessions = self._stretches
+        sessions, part = self._stretches.joined(self._window.gap_us)
+        sets = RowSets(part)
         rows = pa.array(sessions.owner)
         keys = [key.take(rows) for key in self._index.keys([self.schema.field(k).type for k in self._keys])]
         lengths = sessions.last + np.int64(self._window.gap_us) - sessions.first
         return assemble(
-            self.schema, sessions.first, lengths, [*keys, pa.array(sessions.barrier)], self._groups
+            self.schema,
+            sessions.first,
+            lengths,
+            [*keys, pa.array(sessions.barrier)],
+            lambda name: sets.merge(self._aggregates[name], self._column(name), self._salt),
         )

@@ -11,7 +11,7 @@ whichever engine wrote it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from ...sketches.core.columns.columns import as_array
 from ...sketches.core.compilation.jit import lean
 from ...sketches.core.groups.group_numbers import frozen
-from ...sketches.core.protocol import Groups, SketchError
+from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA, Aggregate
 from ..definition.definition_diff import aggregate_text
 from ..definition.description import sketch_of
@@ -204,12 +204,15 @@ def assemble(
     starts: Any,
     length_us: int | pa.Array,
     keys: Sequence[pa.Array],
-    groups: Mapping[str, Groups],
+    sketches: Callable[[str], pa.Array],
 ) -> pa.Table:
-    """A table from window starts (int64 microseconds), key columns and groups, ordered by window and keys."""
+    """A table from window starts (int64 microseconds) and key columns, ordered by window and keys.
+
+    `sketches` returns an aggregate's column by name; it is called for one after the other, to save memory.
+    """
     columns = window_columns(schema, starts, length_us, keys)
     order = order_of(columns)
-    return with_sketches(schema, columns if order is None else columns.take(order), order, groups)
+    return with_sketches(schema, columns if order is None else columns.take(order), order, sketches)
 
 
 def window_columns(
@@ -277,12 +280,12 @@ def _still_in_order(numbers, same):
 
 
 def with_sketches(
-    schema: pa.Schema, columns: pa.Table, order: pa.Array | None, groups: Mapping[str, Groups]
+    schema: pa.Schema, columns: pa.Table, order: pa.Array | None, sketches: Callable[[str], pa.Array]
 ) -> pa.Table:
-    """The table with these columns, which are already sorted, and the sketches of groups."""
+    """The table with these columns, which are already sorted, and the aggregates' (see `assemble`)."""
     made = list(columns.columns)
     for field in list(schema)[len(made) :]:
-        column = groups[field.name].to_arrow()
+        column = sketches(field.name)
         column = column.cast(field.type) if column.type != field.type else column
         made.append(column if order is None else column.take(order))
     return pa.Table.from_arrays(made, schema=schema)

@@ -157,7 +157,8 @@ class _Live(_Batch):
     def table(self) -> pa.Table:
         groups = self._groups
         if groups is not None:
-            self.share("table", lambda: with_sketches(self.schema, self._columns, self._order, groups))
+            placed = self.schema, self._columns, self._order
+            self.share("table", lambda: with_sketches(*placed, lambda name: groups[name].to_arrow()))
             self._groups = groups if self._needed else None
         return self._shared["table"]
 

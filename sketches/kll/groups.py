@@ -82,11 +82,12 @@ class KLLGroups(Groups):
         shares = np.array(USUAL_QUANTILES)
         n = self._store.state.n
         some = n > 0
-        fields = (column[some].ravel() for column in quantiles(self._store, shares))
+        rows = slice(None) if some.all() else some  # a slice copies nothing
+        fields = (column[rows].ravel() for column in quantiles(self._store, shares))
         columns = [np.tile(shares, int(some.sum())), *fields]
-        rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
+        answers = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
         ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
-        quantiles_of = pa.ListArray.from_arrays(ends, rows)
+        quantiles_of = pa.ListArray.from_arrays(ends, answers)
         return pa.StructArray.from_arrays([n.copy(), quantiles_of], ["n", "quantiles"])
 
     def __getitem__(self, group: int) -> KLL:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ....sketches.core.columns.columns import as_array
 from ....sketches.core.memory_size import held_bytes
+from ...table.row_sets import RowSets
 from ...table.schema import TIME_TYPE, aggregates_of, keys_of
 from ..log.merger_state import LogState
 from .on_disk import on_disk
@@ -105,20 +106,16 @@ class PartialWindows:
 
         `part` is the number of each part's window, `starts` and `ends` are those of all windows.
         """
-        chosen, numbers = np.unique(part, return_inverse=True)
-        firsts = np.full(len(chosen), len(at))
-        np.minimum.at(firsts, numbers, np.arange(len(at)))
-        rows, first_rows = self._rows(at), pa.array(firsts)
-        times = starts[chosen], ends[chosen]
+        there = np.bincount(part, minlength=len(starts)) > 0
+        sets, rows = RowSets((np.cumsum(there) - 1)[part]), self._rows(at)
+        times = starts[there], ends[there]
         columns = [pa.array(time, pa.int64()).view(TIME_TYPE) for time in times]
-        columns += [as_array(rows.column(key)).take(first_rows) for key in self.keys]
-        for name, aggregate in self._aggregates.items():
-            if len(chosen) == len(at):
-                columns.append(as_array(rows.column(name)).take(first_rows))
-                continue
-            groups = aggregate.groups(len(chosen), seed=int(times[0][0]) & 0xFFFF_FFFF)
-            groups.merge(numbers, as_array(rows.column(name)))
-            columns.append(groups.to_arrow())
+        columns += [as_array(rows.column(key)).take(pa.array(sets.firsts)) for key in self.keys]
+        seed = int(times[0][0]) & 0xFFFF_FFFF
+        columns += [
+            sets.merge(aggregate, as_array(rows.column(name)), seed)
+            for name, aggregate in self._aggregates.items()
+        ]
         fields = zip(columns, self._schema.types)
         cast = [column.cast(kind) if column.type != kind else column for column, kind in fields]
         return pa.Table.from_arrays(cast, schema=self._schema)
@@ -162,6 +159,8 @@ class PartialWindows:
             for number in np.unique(chunk)
         ]
         table = pa.concat_tables(parts).combine_chunks() if parts else self._schema.empty_table()
+        if (order[1:] > order[:-1]).all():
+            return table
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return table.take(pa.array(back))

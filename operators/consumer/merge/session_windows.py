@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....sketches.core.columns.columns import as_array
 from ...grouping.group_index import hash_keys
+from ...grouping.key_index import KeyIndex
 from ...sketching.delta import Delta
 from ...sketching.session_rows import Stretches
 from ...table.schema import BARRIER, END, START
@@ -156,10 +157,7 @@ class OpenSession(PartialWindowsBase):
         """Some partial sessions, with numbers for the keys that have sessions of their own."""
         at = self._parts.at
         h1, h2 = at["h1"][chosen], at["h2"][chosen]
-        order = np.lexsort((h2, h1))
-        new = np.concatenate([[True], (np.diff(h1[order]) != 0) | (np.diff(h2[order]) != 0)])
-        own = np.empty(len(chosen), np.int64)
-        own[order] = np.cumsum(new[: len(chosen)])
+        own, _ = KeyIndex().number(h1, h2)
         return Stretches(own, *(at[name][chosen] for name in ("first", "last", "barrier")))
 
     def _ended(self, until_us: int) -> tuple[np.ndarray, Stretches, np.ndarray]:

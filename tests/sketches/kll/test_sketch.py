@@ -21,6 +21,7 @@ from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.core.sorting import sort as item_sort
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll import block_thinning as kll_blocks
+from streamgauge.sketches.kll import estimate as kll_estimate
 from streamgauge.sketches.kll import update as kll_update
 from streamgauge.sketches.kll.levels import normalized_rank_error
 
@@ -451,3 +452,13 @@ def test_an_image_is_refused_if_two_items_of_a_level_are_out_of_order_and_read_i
     assert falls >= 2  # items of two levels have no order
     groups.merge([0], pa.array([image], pa.binary()))
     assert groups[0].n == 30_000
+
+
+@pytest.mark.parametrize("sizes", [[1, 3, 2], [3, 0, 1], [3, 20_000, 0, 1, 500], []])
+def test_groups_answer_as_each_does_alone_whether_exact_or_not(
+    sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kll_estimate, "_AT_ONCE", 16)
+    groups = KLLGroups(len(sizes), seed=1)
+    groups.update(np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng(1).normal(size=sum(sizes)))
+    assert groups.answers().to_pylist() == [groups[at].answer() for at in range(len(sizes))]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.log.messages import encode, table_topic
+from streamgauge.operators.consumer.log import messages
+from streamgauge.operators.consumer.log.messages import decode, encode, table_topic
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
-from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.chunked_records import Record
 from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.kafka.topics import admin, ensure_topic
 from streamgauge.operators.sketching.delta import Delta
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.testing import StreamTester
 
 pytestmark = pytest.mark.kafka
 
@@ -42,3 +46,16 @@ def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
     producer.flush(120)
     with pytest.raises(DeltaError, match=f"0123456789abcdef.*{stream.fingerprint()}"):
         run(stream, RunOptions(until="latest", group_id=group))
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", None])
+def test_a_delta_is_read_however_its_version_compressed_it(monkeypatch, compression) -> None:
+    rows = Stream.from_schema({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
+    stream = rows.tumbling("1m").agg(posts=count(), users=distinct("user"))
+    tester = StreamTester(stream)
+    tester.feed([{"at": second, "user": f"user {second % 7}"} for second in range(600)])
+    table = tester.finish().tables().to_arrow()
+    monkeypatch.setattr(messages, "_COMPRESSION", compression)
+    (message,) = encode(Delta(stream.fingerprint(), "posts", 0, 0, 600, table), "log", 1)
+    read = decode(Record(message.value, dict(message.headers), 0, "")).table
+    assert read is not None and read.equals(table)
