@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Generic, Self, TypeVar
 
 from ...sketches.core.lazy import pa, pl
@@ -12,6 +12,7 @@ from .deduplication import Deduplicate
 from .filling import FillForward
 from .joining import JoinedSource, StreamJoin
 from .merged import MergedSource, Part
+from .number_times import NumberLimits
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep
 from .tables import LookupTable, TableJoin
@@ -32,6 +33,11 @@ class StreamInput:
     def columns(self) -> pl.Schema:
         """The columns of a row after all steps."""
         return self.reading.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+
+    @cached_property
+    def time_limits(self) -> NumberLimits | None:
+        """The numbers that its event time can be computed from, if it is computed from a number."""
+        return None if self.time is None else NumberLimits.of(self.time, self.source.schema)
 
     @property
     def reading(self) -> StreamReading[Self]:
@@ -187,6 +193,7 @@ class StreamReading(Generic[S]):
         return " and ".join(topics) or otherwise
 
 
+@lru_cache(1_000)
 def _arrow_type(name: str, kind: pl.DataType) -> pa.DataType:
     """The Arrow type of a column. Refuses Python objects: Polars would pass their addresses to Arrow."""
     try:

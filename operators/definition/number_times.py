@@ -39,13 +39,13 @@ def saturated(times: pl.Series) -> pl.Series:
     True
     """
     low, high = _DATES.get("D" if times.dtype == pl.Date else getattr(times.dtype, "time_unit", ""), _ENDS)
-    numbers = times.to_physical()
+    # `to_physical` and methods of `dt` would build a plan and wait for a thread of Polars' pool.
+    numbers = times.cast(pl.Int64)
     if numbers.len() > numbers.null_count() and not low <= numbers.min() <= numbers.max() <= high:  # type: ignore[operator]
         before, after = numbers < low, numbers > high
         # Polars fails on some of these values, and wraps around on others.
         inside = pl.select(pl.when(before | after).then(None).otherwise(numbers)).to_series()
         return _replaced(inside.cast(times.dtype).cast(pl.Datetime("us", "UTC")), before, after)
-    # Methods of `dt` would build a plan and wait for a thread of Polars' pool.
     return times.cast(pl.Datetime("us", "UTC"))
 
 

@@ -72,6 +72,30 @@ def trailing_zeros(typingctx, word):
 
 
 @intrinsic
+def string_marks(typingctx, address):
+    """One bit per byte for the 32 bytes at an address, in their order.
+
+    The lower 32 bits mark quotes, backslashes and control characters, the upper 32 bytes above 127.
+    """
+
+    def code(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(8), 32)
+
+        def marks(order, number):
+            return compare(order, data, ir.Constant(vector, [number] * 32))
+
+        def bits(marked):
+            return builder.zext(builder.bitcast(marked, ir.IntType(32)), ir.IntType(64))
+
+        compare = builder.icmp_unsigned
+        data = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()), align=1)
+        ends = builder.or_(builder.or_(marks("==", 34), marks("==", 92)), marks("<", 32))
+        return builder.or_(bits(ends), builder.shl(bits(marks(">", 127)), ir.Constant(ir.IntType(64), 32)))
+
+    return types.uint64(types.int64), code
+
+
+@intrinsic
 def bits_of(typingctx, number):
     """A double's 64 bits."""
 

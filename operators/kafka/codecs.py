@@ -18,6 +18,8 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _ROOM = 16
 """The bytes of records allotted to one compressed byte. Unused space costs nothing."""
+_LEAST_ROOM = 32 << 20
+"""The space allotted at least, since batches that shrink to nothing would otherwise not fit."""
 
 _FAILURES = (cramjam.DecompressionError, struct.error, ValueError)
 
@@ -35,7 +37,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
 
     Raises `CorruptRecords` for a batch that can't be decompressed.
     """
-    room = sum(len(batch.body) * (_ROOM if batch.codec else 1) for batch in batches)
+    room = max(_LEAST_ROOM, sum(len(batch.body) * (_ROOM if batch.codec else 1) for batch in batches))
     data, at = ARRAYS.acquire(room), 0
     lengths = []
     for number, batch in enumerate(batches):
@@ -45,7 +47,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
             # There may only have been too little space: the formats don't say how much they need.
             records = _alone(batch, number)
             length = len(records)
-            data = np.concatenate([data[:at], records, np.empty(room, np.uint8)])
+            data = np.concatenate([data[:at], records, np.empty(max(room, at), np.uint8)])
         lengths.append(length)
         at += length
     ARRAYS.release(data, at)

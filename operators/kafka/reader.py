@@ -53,6 +53,11 @@ Corrupt = Literal["stop", "skip"]
 
 _ANSWER_SECONDS = 30.0
 """How long brokers may take to answer before the request fails."""
+_BATCH_BYTES = 8 << 20
+"""The values of a batch take about as much, judging by the previous one; larger arrays are not reused
+(`array_pool`), and the system clears new ones."""
+_FIRST_MESSAGES = 200
+"""The most messages of the first batch, as long as nothing is known about their size."""
 _SAY_AGAIN_SECONDS = 10.0
 
 # librdkafka's errors (rd_kafka_resp_err_t) that waiting can't fix; all others end when brokers return.
@@ -99,6 +104,7 @@ class Reader:
         self._next: dict[TopicPartition, int] = {}
         # Messages that were fetched and not returned: those beyond the end of a bounded read.
         self._held_back: list[Messages] = []
+        self._most = _FIRST_MESSAGES
         self._paused: set[TopicPartition] = set()
         self._whole: set[TopicPartition] = set()
         self.waiting: str | None = None
@@ -148,7 +154,10 @@ class Reader:
         self.assign({**self.positions(), **offsets})
 
     def read(self, max_messages: int = 100_000, timeout: float = 1.0) -> Messages | None:
-        """The next messages, as soon as there are any; None after `timeout` seconds without any."""
+        """The next messages, as soon as there are any; None after `timeout` seconds without any.
+
+        There are at most `max_messages`, and about 8 MiB of values.
+        """
         self._pause(set())
         if self._held_back:
             return self._delivered(self._from_kept(max_messages))
@@ -278,7 +287,12 @@ class Reader:
     def _poll(self, limit: int, seconds: float) -> tuple[Messages | None, dict[TopicPartition, int]]:
         deadline = time.monotonic() + seconds
         while True:
-            messages, ends, faults = self._source.poll(limit, max(0.0, deadline - time.monotonic()))
+            messages, ends, faults = self._source.poll(
+                min(limit, self._most), max(0.0, deadline - time.monotonic())
+            )
+            if messages is not None and len(messages):
+                mean = float((messages.ends - messages.starts).mean())
+                self._most = max(1, int(_BATCH_BYTES / max(mean, 1.0)))
             for fault in faults:
                 self._consider(fault)
             self._heard.update(ends, () if messages is None else _places(messages))

@@ -15,7 +15,7 @@ import numpy as np
 from ...sketches.core.lazy import pl
 from ..definition.event_time import TIME, in_utc, why_none
 from ..definition.functions import is_wrong_rows
-from ..definition.number_times import AFTER_ALL, NumberLimits
+from ..definition.number_times import AFTER_ALL
 from ..definition.stream import Stream
 from ..formats.failures import why
 
@@ -90,7 +90,7 @@ class RowSteps:
         self._expected = list(stream.source.schema)
         # A function is called for every row, even if none of its results are needed.
         self._carries = any(step.drops_rows or step.verb == "map_batches" for step in stream.steps)
-        self._limits = None if stream.time is None else NumberLimits.of(stream.time, stream.source.schema)
+        self._limits = stream.time_limits
         self._of_time = [] if stream.time is None else list(dict.fromkeys(stream.time.meta.root_names()))
 
     def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
@@ -137,7 +137,7 @@ class RowSteps:
             for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
                 refuse(np.array([number]), why_none(value, self._of_time))
             rows, times = rows.keep(known), times.filter(pl.Series(known))
-        points = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
+        points = np.ascontiguousarray(times.cast(pl.Int64).to_numpy(), np.int64)
         if len(rows.numbers) < len(kept):
             left = left.keep(np.isin(left.numbers, rows.numbers))
         if len(rows.numbers) < len(left.numbers):

@@ -1,8 +1,8 @@
 """JSON's grammar (RFC 8259) over bytes at addresses: strings, numbers, and values to skip.
 
 A text is the bytes from an address to `end`; the byte at `end` can be read and is a newline, which terminates
-strings, numbers and words. Eight bytes at a time are examined below `limit`, where the buffer ends. Functions
-return the address after what they read, or minus the address of the wrong byte.
+strings, numbers and words. Several bytes at a time are examined below `limit`, where the buffer ends.
+Functions return the address after what they read, or minus the address of the wrong byte.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....sketches.core.compilation.jit import inner
-from ..address_intrinsics import load8, load_word, store8, trailing_zeros
+from ..address_intrinsics import load8, load_word, store8, string_marks, trailing_zeros
 
 ESCAPED, NOT_ASCII, LONE_SURROGATE = 1, 2, 4
 """Bits for what a string contains besides plain characters."""
@@ -21,11 +21,8 @@ WHOLE, BROKEN = 1, 2
 DEEPEST = 512
 """The deepest nesting that is accepted."""
 
-_ONES = np.uint64(0x0101010101010101)
+_LOWER = np.uint64(0xFFFFFFFF)
 _HIGHS = np.uint64(0x8080808080808080)
-_QUOTES = np.uint64(0x2222222222222222)
-_BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
-_SPACES = np.uint64(0x2020202020202020)
 _ZEROS = np.uint64(0x3030303030303030)
 _TO_HIGH = np.uint64(0x7676767676767676)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -52,21 +49,16 @@ def string_end(at, limit):
     """From the byte after a quote: (the address of the closing quote, what the string contains)."""
     holds = 0
     while True:
-        while at + 8 <= limit:
-            # The lowest byte that is a quote, a backslash or a control character; others above it may be
-            # marked wrongly by the borrow.
-            word = load_word(at)
-            quotes = word ^ _QUOTES
-            slashes = word ^ _BACKSLASHES
-            marks = (quotes - _ONES) & ~quotes | (slashes - _ONES) & ~slashes | (word - _SPACES) & ~word
-            marks &= _HIGHS
-            if marks == 0:
-                if word & _HIGHS != 0:
+        while at + 32 <= limit:
+            marks = string_marks(at)
+            ends = marks & _LOWER
+            if ends == 0:
+                if marks != 0:
                     holds |= NOT_ASCII
-                at += 8
+                at += 32
                 continue
-            before = trailing_zeros(marks) >> 3
-            if word & _HIGHS & ((np.uint64(1) << np.uint64(8 * before)) - np.uint64(1)) != 0:
+            before = trailing_zeros(ends)
+            if (marks >> np.uint64(32)) & ((np.uint64(1) << np.uint64(before)) - np.uint64(1)) != 0:
                 holds |= NOT_ASCII
             at += before
             break
@@ -188,6 +180,8 @@ def not_utf8(at, end):
         c = load8(at)
         if c < 0x80:
             at += 1
+            while at + 8 <= end and load_word(at) & _HIGHS == 0:
+                at += 8
             continue
         if 0xC2 <= c < 0xE0:
             more = 1

@@ -111,6 +111,19 @@ def test_many_messages_in_batches_of_any_size(
                 assert (np.diff(batch.offset[batch.partition == p]) == 1).all()
 
 
+def test_batches_of_large_messages_are_short(
+    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
+) -> None:
+    topic = new_topic()
+    sent: list[bytes | None] = [b"%d" % i * 25_000 for i in range(100, 600)]
+    send(kafka, topic, sent)
+    with Reader(config, {(topic, 0): 0}, source=source) as reader:
+        batches = read_all(reader, len(sent))
+    sizes = [int((batch.ends - batch.starts).sum()) for batch in batches]
+    assert max(sizes[1:]) <= 8 << 20 < sum(sizes)
+    assert values(batches) == sent
+
+
 @pytest.mark.soak
 def test_no_more_is_fetched_ahead_of_three_hundred_partitions_than_was_allowed(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic

@@ -222,8 +222,8 @@ def test_numbers_of_every_length() -> None:
 
 
 def test_strings_of_every_length() -> None:
-    for length in range(20):
-        text = "abcdefghijklmnopqrstuvwxyz"[:length]
+    for length in range(100):
+        text = ("abcdefghijklmnopqrstuvwxyz" * 4)[:length]
         rows = decode([b'{"x":"%b"}' % text.encode()] * 3, {"x": pl.String})
         assert rows.frame["x"].to_list() == [text] * 3
 
@@ -433,6 +433,15 @@ def alike(draw: st.DrawFn) -> list[bytes]:
 @given(alike())
 def test_members_that_are_skipped_are_read_as_python_reads_them(values: list[bytes]) -> None:
     _takes_and_refuses_as_python(values)
+
+
+@pytest.mark.parametrize(
+    "piece", ["", "\\n", '\\"', '"', "\x01", "\\x", "\\ud800", "é", "日本", "😀", "\udcff", "ü\udcc3"]
+)
+def test_long_strings_may_hold_anything_anywhere(piece: str) -> None:
+    texts = ["a" * at + piece + "b" * (70 - at) for at in range(70)]
+    lines = [line % text for text in texts for line in ('{"s":"%s"}', '{"o":"%s","i":1}')]
+    _takes_and_refuses_as_python([line.encode(errors="surrogateescape") for line in lines])
 
 
 def _takes_and_refuses_as_python(values: list[bytes]) -> None:
