@@ -53,7 +53,7 @@ Corrupt = Literal["stop", "skip"]
 
 _ANSWER_SECONDS = 30.0
 """How long brokers may take to answer before the request fails."""
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES = 16 << 20
 """The values of a batch take about as much, judging by the previous one; larger arrays are not reused
 (`array_pool`), and the system clears new ones."""
 _FIRST_MESSAGES = 200
@@ -156,7 +156,7 @@ class Reader:
     def read(self, max_messages: int = 100_000, timeout: float = 1.0) -> Messages | None:
         """The next messages, as soon as there are any; None after `timeout` seconds without any.
 
-        There are at most `max_messages`, and about 8 MiB of values.
+        There are at most `max_messages`, and about 16 MiB of values.
         """
         self._pause(set())
         if self._held_back:
