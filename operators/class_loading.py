@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
 from typing import Any
 
 from ..sketches.core.extras import naming_extras
@@ -12,7 +11,6 @@ ROOT = __package__.rpartition(".")[0]
 """The package that import paths are relative to."""
 
 
-@cache
 def load_class(place: str) -> Any:
     """Import the module of ``"floor.folder:Class"`` and return the class.
 

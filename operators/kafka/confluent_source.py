@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ from .source import CORRUPT, TRUNCATED, Fault, LogPosition, NoAnswer, Poll, Read
 _BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
 """librdkafka's errors for broken bytes, after which it continues or fetches again."""
 _ANSWER_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
 _LOOK_BACK = 1_000
 """How many offsets before a position are reread to check that a log still has them."""
 _MOST_AT_ONCE = 10_000
@@ -214,7 +216,11 @@ class PlainSource:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._consumer.close()
+            # While it fetches a broken batch again, the library may wait for ever (librdkafka 2.16). It is
+            # left behind then: it has no group, and nothing depends on its end.
+            closing = threading.Thread(target=self._consumer.close, name="streamgauge-close", daemon=True)
+            closing.start()
+            closing.join(_CLOSE_SECONDS)
 
 
 def _headers(message: KafkaMessage) -> list[tuple[str, bytes | None]]:

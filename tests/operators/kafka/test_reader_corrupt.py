@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -14,6 +16,8 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.kafka import confluent_source
+from streamgauge.operators.kafka.confluent_source import PlainSource
 from streamgauge.operators.kafka.reader import CorruptError, Reader
 from streamgauge.operators.sketching.account import Account
 
@@ -98,3 +102,13 @@ def test_a_run_ends_there_or_counts_what_it_skips_among_the_dead_letters(
 
 def sum_of(n: int) -> int:
     return n * (n - 1) // 2
+
+
+def test_a_client_that_does_not_close_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = PlainSource({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"})
+    closed, library = threading.Event(), source._consumer
+    monkeypatch.setattr(confluent_source, "_CLOSE_SECONDS", 0.05)
+    source._consumer = SimpleNamespace(close=closed.wait)  # type: ignore[assignment]
+    source.close()
+    closed.set()
+    library.close()
