@@ -4,9 +4,9 @@ Each reads the same file: rows counted, different users, three quantiles, and, i
 10 tags, by 60 windows of a minute and 20 languages. Seconds by the clock on all cores, and of processor time.
 Ours has errors of 1.6 % (distinct, one standard deviation) and 1 % (quantiles). DuckDB's
 `approx_count_distinct` has an error of 3 to 4 % and states none, its `approx_quantile` (a t-digest) and
-`approx_top_k` none either; DataFusion and chDB (`uniqHLL12`) have HLLs and t-digests. Polars counts distinct values and finds
-quantiles exactly, and so needs all rows in memory. An engine that isn't installed is left out (`make bench`
-installs them).
+`approx_top_k` none either; DataFusion and chDB (`uniqHLL12`) have HLLs and t-digests. Polars counts distinct
+values and finds quantiles exactly, and so needs all rows in memory. An engine that isn't installed is left
+out (`make bench` installs them).
 """
 
 from __future__ import annotations
