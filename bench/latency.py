@@ -114,7 +114,7 @@ def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
     while due < begun + seconds:
         past = random.random(portion) < 1 / ONE_OF
         for number, hot in enumerate(past.tolist(), first):
-            value = 100 if hot or number == 0 else 50
+            value = 100 if hot or number == 0 else 50  # each call raises an alert
             sensor, at = number * 7 % SENSORS, time.time_ns() // 1000
             text = f'{{"sensor":"s{sensor}","at":{at},"v":{value},"n":{number}}}'
             producer.produce(topic, text, partition=sensor % PARTITIONS)
