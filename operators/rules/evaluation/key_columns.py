@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from ..packed_bytes import packed, unpacked
 
 _ROOM = 64
 
@@ -114,14 +114,15 @@ class KeyColumns:
     def state(self, by: str | None = None) -> dict[str, Any]:
         """The whole memory as JSON: keys, sorted by a column if one is named, and each column's bytes.
 
-        All of them are compressed. Most checkpoints find the same keys, whose text is created once.
+        All of them are compressed. The text of the keys is reused until a key is added or dropped, because
+        most checkpoints have the same keys as the one before.
         """
         places = np.fromiter(self._places.values(), np.int64, len(self._places))
         if by is not None:
             places = places[np.argsort(self._columns[by][places], kind="stable")]
         if self._written is None or not np.array_equal(self._written[0], places):
             keys = [self._keys[place] for place in places.tolist()]
-            self._written = places, _packed(json.dumps(keys, ensure_ascii=False).encode())
+            self._written = places, packed(json.dumps(keys, ensure_ascii=False).encode())
         columns = {name: _text(column[places]) for name, column in self._columns.items()}
         return {"keys": self._written[1], "columns": columns}
 
@@ -131,7 +132,7 @@ class KeyColumns:
         Raises `ValueError` or `KeyError` for anything else.
         """
         given = state["keys"]
-        keys: Sequence[str] = json.loads(_unpacked(given)) if isinstance(given, str) else given
+        keys: Sequence[str] = json.loads(unpacked(given)) if isinstance(given, str) else given
         places = self.add(keys)
         for name, text in state["columns"].items():
             self._columns[name][places] = _column(text, self._rest[name], len(keys))
@@ -148,20 +149,8 @@ def _filled(value: np.ndarray, room: int) -> np.ndarray:
 
 
 def _text(column: np.ndarray) -> str:
-    return _packed(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes())
-
-
-def _packed(raw: bytes) -> str:
-    return base64.b64encode(zlib.compress(raw, 1)).decode()
-
-
-def _unpacked(text: str) -> bytes:
-    try:
-        return zlib.decompress(base64.b64decode(text))
-    except zlib.error as error:
-        raise ValueError(f"a column can't be unpacked: {error}") from None
+    return packed(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes())
 
 
 def _column(text: str, value: np.ndarray, keys: int) -> np.ndarray:
-    raw = _unpacked(text)
-    return np.frombuffer(raw, value.dtype.newbyteorder("<")).reshape(keys, *value.shape)
+    return np.frombuffer(unpacked(text), value.dtype.newbyteorder("<")).reshape(keys, *value.shape)

@@ -50,7 +50,7 @@ _CAUSES, _CANCELLED_US = 10_000, 86_400_000_000
 _CANCELLED = "its reading was cancelled"
 
 _FORM = 3
-"""The version of the stored state; the second one differs by listed keys."""
+"""The version of the stored state. Version 2, which is restored too, lists keys as they are."""
 
 
 class RuleView(NamedTuple):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
-import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+
+from ..packed_bytes import packed, unpacked
 
 _DEPTH, _WIDTH = 4, 1024
 _NONE = np.zeros((2, _DEPTH, _WIDTH), np.float32)
@@ -67,14 +67,13 @@ class HashedMoments:
 
     def text(self) -> str:
         """The whole state as text; `of_text` restores it to the last bit."""
-        return base64.b64encode(zlib.compress(self._moments.tobytes(), 1)).decode()
+        return packed(self._moments.tobytes())
 
     @classmethod
     def of_text(cls, text: str) -> HashedMoments:
         """Restore the state from the result of `text`."""
         moments = cls()
-        raw = zlib.decompress(base64.b64decode(text))
-        moments._moments = np.frombuffer(raw, np.float32).reshape(_NONE.shape).copy()
+        moments._moments = np.frombuffer(unpacked(text), np.float32).reshape(_NONE.shape).copy()
         return moments
 
 

@@ -7,10 +7,8 @@ those that plain Python gives (`naive`).
 
 from __future__ import annotations
 
-import base64
 import json
 import random
-import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -19,6 +17,7 @@ from typing import Any
 from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.evaluation.evaluator import Evaluator, RowByRow
 from streamgauge.operators.rules.evaluation.evaluators import evaluator_of
+from streamgauge.operators.rules.packed_bytes import unpacked
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Rule
 from streamgauge.operators.rules.window_rows import Window, WindowBatch
@@ -150,5 +149,5 @@ def remembered(rule: Rule, readings: bool, keys: int) -> tuple[int, int]:
 def _size(state: dict[str, Any]) -> int:
     """The bytes of a state whose keys are not compressed."""
     if isinstance(packed := state.get("keys"), str):
-        state = state | {"keys": json.loads(zlib.decompress(base64.b64decode(packed)))}
+        state = state | {"keys": json.loads(unpacked(packed))}
     return len(json.dumps(state))
