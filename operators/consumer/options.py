@@ -132,8 +132,9 @@ class RunOptions:
         where the log was truncated, and `Account.truncated` counts the messages that are in the counts and no
         longer in the log. It needs ``delivery="exactly_once"``.
     checkpoint_seconds
-        The time between checkpoints, at which everything read is delivered. A shorter one shows results
-        sooner and costs more transactions; until one is due, messages that arrive slowly wait for each other.
+        The time between checkpoints, at which everything read is delivered. With a shorter one,
+        results are visible sooner, at the price of more transactions. While messages arrive slowly, a worker
+        gathers them until a checkpoint is due.
     idle_seconds
         How long a partition must be silent, since its last row with an event time and with nothing left to
         read, before it stops holding windows open (see `Stream.tumbling`).

@@ -75,7 +75,7 @@ def trailing_zeros(typingctx, word):
 def string_marks(typingctx, address):
     """One bit per byte for the 32 bytes at an address, in their order.
 
-    The lower 32 bits mark quotes, backslashes and control characters, the upper 32 bytes above 127.
+    The lower 32 bits mark quotes, backslashes and control characters; the upper 32 bits mark bytes above 127.
     """
 
     def code(context, builder, signature, arguments):

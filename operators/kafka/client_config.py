@@ -170,7 +170,6 @@ def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
     return {
         **_CONNECTING,
         **client_config(config),
-        "linger.ms": 0,
         **sending,
         "enable.idempotence": True,
         "acks": "all",

@@ -19,7 +19,7 @@ _XERIAL_HEADER = 16
 _ROOM = 16
 """The bytes of records allotted to one compressed byte. Unused space costs nothing."""
 _LEAST_ROOM = 32 << 20
-"""The space allotted at least, since batches that shrink to nothing would otherwise not fit."""
+"""The least space allotted: very compressible records take far more than `_ROOM` times their size."""
 
 _FAILURES = (cramjam.DecompressionError, struct.error, ValueError)
 

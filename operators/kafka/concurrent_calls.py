@@ -1,4 +1,4 @@
-"""Concurrent requests to brokers."""
+"""Calls in threads of their own: concurrent requests to brokers, and calls that may never return."""
 
 from __future__ import annotations
 
@@ -22,14 +22,31 @@ def call_for_each(function: Callable[[Item], Result], items: Iterable[Item]) -> 
     >>> call_for_each(len, ["a", "bcd"])
     [1, 3]
     """
-    calls: list[Future[Result]] = []
-    for item in items:
-        call: Future[Result] = Future()
-        arguments = _complete, call, function, item
-        threading.Thread(target=copy_context().run, args=arguments, daemon=True).start()
-        calls.append(call)
+    calls = [_started(function, item) for item in items]
     wait(calls)
     return [call.result() for call in calls]
+
+
+def ends_within(seconds: float, function: Callable[[], object]) -> bool:
+    """Call a function, and return whether it ends in time. If it doesn't, its thread is left behind.
+
+    Raises what the function raises in time.
+
+    >>> ends_within(10.0, list), ends_within(0.01, threading.Event().wait)
+    (True, False)
+    """
+    call = _started(lambda _: function(), None)
+    if not wait([call], seconds).done:
+        return False
+    call.result()
+    return True
+
+
+def _started(function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    call: Future[Result] = Future()
+    arguments = _complete, call, function, item
+    threading.Thread(target=copy_context().run, args=arguments, daemon=True).start()
+    return call
 
 
 def _complete(call: Future[Result], function: Callable[[Item], Result], item: Item) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,6 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ..formats.messages import Messages, from_objects
 from ..secrets import without_secrets
 from .client_config import EARLIER, LIBRARY_LOG
+from .concurrent_calls import ends_within
 from .faults import may_pass
 from .source import CORRUPT, TRUNCATED, Fault, LogPosition, NoAnswer, Poll, ReadError, TopicPartition
 
@@ -218,9 +218,7 @@ class PlainSource:
             self._closed = True
             # While it fetches a broken batch again, the library may wait for ever (librdkafka 2.16). It is
             # left behind then: it has no group, and nothing depends on its end.
-            closing = threading.Thread(target=self._consumer.close, name="streamgauge-close", daemon=True)
-            closing.start()
-            closing.join(_CLOSE_SECONDS)
+            ends_within(_CLOSE_SECONDS, self._consumer.close)
 
 
 def _headers(message: KafkaMessage) -> list[tuple[str, bytes | None]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ...sketches.core.errors import StreamgaugeError
 from .client_config import LIBRARY_LOG
+from .concurrent_calls import ends_within
 from .faults import passing, refused
 from .outgoing_message import Outgoing, shorter
 
@@ -33,8 +34,11 @@ def connected_producer(config: Mapping[str, Any]) -> Producer:
 
 
 def transactional_producer(config: Mapping[str, Any], seconds: float) -> Producer:
-    """A producer that has ended its predecessor's transaction. Raises `KafkaException`, after `seconds`."""
-    producer = connected_producer(config)
+    """A producer that has ended its predecessor's transaction. Raises `KafkaException`, after `seconds`.
+
+    A commit waits for the last messages, so by default they are sent at once.
+    """
+    producer = connected_producer({"linger.ms": 0, **config})
     producer.init_transactions(seconds)
     return producer
 
@@ -82,21 +86,9 @@ def send_offsets(producer: Producer, offsets: list[Any], group: Any, seconds: fl
     `Unanswered`. If it continues one day, brokers refuse it, because another producer has its transactional
     id by then.
     """
-    errors: list[BaseException] = []
-
-    def send() -> None:
-        try:
-            producer.send_offsets_to_transaction(offsets, group, seconds)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=send, name="streamgauge-offsets", daemon=True)
-    thread.start()
-    thread.join(seconds + _GRACE_SECONDS)
-    if thread.is_alive():
+    send = partial(producer.send_offsets_to_transaction, offsets, group, seconds)
+    if not ends_within(seconds + _GRACE_SECONDS, send):
         raise Unanswered(KafkaError(KafkaError._TIMED_OUT))
-    for error in errors:
-        raise error
 
 
 class Faults:

@@ -45,8 +45,11 @@ _AT_ONCE_BYTES = 16 << 20
 """The most compressed bytes to decompress at once; fewer if they contain enough messages."""
 _LEAST_FETCH_BYTES = 64 << 10
 _PAUSE_SECONDS = 0.02
-_FOLLOWING_MS = 10
+"""After a longer pause between reads, a response that was fetched in advance is old."""
+_NEXT_RESPONSE_MS = 10
+"""How long to wait for the next response then."""
 _FEW_BYTES = 256 << 10
+"""It is only waited for if less than this has been fetched and not returned."""
 _STALLED_SECONDS = 30.0
 """How long brokers may return nothing at all while there is something to read."""
 _DEFAULTS = {
@@ -180,7 +183,7 @@ class RawSource:
     def poll(self, limit: int, seconds: float) -> Poll:
         deadline = time.monotonic() + seconds
         with self._busy:
-            self._connected(30.0)
+            consumer = self._connected(30.0)
             faults: list[Fault] = []
             while True:
                 messages = self._ready(limit, faults)
@@ -194,18 +197,17 @@ class RawSource:
                     return Poll(messages, ends, faults)
                 began = time.monotonic()
                 try:
-                    self._fetch(min(_STEP_MS, max(1, round(left * 1000))))
-                    # What was fetched in advance is as old as the call before; what has collected since
-                    # comes with the next response.
+                    self._fetch(consumer, min(_STEP_MS, max(1, round(left * 1000))))
+                    # Messages that have arrived during the pause come with the next response.
                     if self._waiting and began - self._returned > _PAUSE_SECONDS and self._has_few():
-                        self._fetch(_FOLLOWING_MS)
+                        self._fetch(consumer, _NEXT_RESPONSE_MS)
                 except KafkaError as error:
                     faults.append(_fault(error))
                 self._noticed(faults)
                 self._check_stall(time.monotonic() - began)
 
-    def _fetch(self, milliseconds: int) -> None:
-        for fetched in self._connected(30.0).poll(milliseconds, _ALL).values():
+    def _fetch(self, consumer: Any, milliseconds: int) -> None:
+        for fetched in consumer.poll(milliseconds, _ALL).values():
             self._waiting.extend(fetched)
 
     def _has_few(self) -> bool:
@@ -213,9 +215,9 @@ class RawSource:
         return sum(len(step.batch.raw) for step in self._waiting if step.batch is not None) < _FEW_BYTES
 
     def caught_up(self) -> bool:
-        ends, left = self._fetcher.ends, self._waiting or self._rests
-        return not left and all(
-            position >= ends.get(where, position + 1) for where, position in self._position.items()
+        ends = self._fetcher.ends
+        return not (self._waiting or self._rests) and all(
+            where in ends and position >= ends[where] for where, position in self._position.items()
         )
 
     def _noticed(self, faults: list[Fault]) -> None:
@@ -319,7 +321,7 @@ class RawSource:
             if alone:
                 break
         self._waiting.extendleft(reversed(kept))
-        # Several responses are one run of each partition.
+        # Even if they are from several responses, each partition has one run of messages.
         order = {where: at for at, where in enumerate(dict.fromkeys(step.where for step in chosen))}
         return sorted(chosen, key=lambda step: order[step.where])
 

@@ -20,7 +20,8 @@ class _Batch(NamedTuple):
     messages: Messages | None
     positions: dict[TopicPartition, int]
     epochs: dict[TopicPartition, int]
-    caught_up: bool
+    collects: bool
+    """Whether the next read begins only when the owner wants it."""
 
 
 class ReadAhead:
@@ -28,15 +29,16 @@ class ReadAhead:
 
     Reading, decompressing and gathering don't need the GIL, so they run in parallel with decoding and
     sketching. Reading one batch ahead is best: what arrives while the owner is busy makes the next batch
-    longer, which costs less per message. With `collects`, nothing is read in advance once the ends of all
-    partitions are reached: the longer the owner then waits, the longer the next batch. This object owns the
-    reader until `close`; positions are those of what was returned, not of what was read.
+    longer, which costs less per message. With `may_collect`, nothing is read in advance once the ends of all
+    partitions are reached (`collects`): the longer the owner then waits, the longer the next batch. This
+    object owns the reader until `close`. Its positions are those after the messages that it has returned,
+    even if it has read further.
     """
 
-    def __init__(self, reader: Reader, max_messages: int, collects: bool = False) -> None:
+    def __init__(self, reader: Reader, max_messages: int, may_collect: bool = False) -> None:
         self._reader = reader
         self._max_messages = max_messages
-        self._collects = collects
+        self._may_collect = may_collect
         self._last = _Batch(None, reader.positions(), reader.epochs(), False)
         self._results: queue.Queue[_Batch | BaseException] = queue.Queue(1)
         self._wanted = threading.Event()
@@ -49,7 +51,7 @@ class ReadAhead:
     def read(self, timeout: float) -> Messages | None:
         """The next messages; None after at most `timeout` seconds without any. Raises what reading raised."""
         try:
-            if self._results.empty():  # otherwise a batch would again be read before the owner wants it
+            if self._results.empty():  # while a batch waits, this would have the next one read in advance
                 self._wanted.set()
             result = self._results.get(timeout=timeout)
         except queue.Empty:
@@ -60,9 +62,9 @@ class ReadAhead:
         return result.messages
 
     @property
-    def caught_up(self) -> bool:
-        """Whether what was returned reaches the partitions' ends; see `Reader.caught_up`."""
-        return self._last.caught_up
+    def collects(self) -> bool:
+        """Whether messages collect now until the next `read`, because all there were have been returned."""
+        return self._last.collects
 
     def positions(self) -> dict[TopicPartition, int]:
         """The offset after everything that was returned, for each partition; see `Reader.positions`."""
@@ -83,16 +85,16 @@ class ReadAhead:
             try:
                 messages = self._reader.read(self._max_messages, _WAIT_SECONDS)
                 positions, epochs = self._reader.positions(), self._reader.epochs()
-                result = _Batch(messages, positions, epochs, self._reader.caught_up())
+                collects = self._may_collect and self._reader.caught_up()
+                result = _Batch(messages, positions, epochs, collects)
             except BaseException as error:
                 result = error
             self._wanted.clear()  # before the owner gets this batch, after which it may want the next one
             self._put(result)
             if isinstance(result, BaseException):
                 return
-            while self._collects and result.caught_up and not self._closing.is_set():
-                if self._wanted.wait(_WAIT_SECONDS):
-                    break
+            while result.collects and not self._closing.is_set() and not self._wanted.wait(_WAIT_SECONDS):
+                pass
 
     def _put(self, result: _Batch | BaseException) -> None:
         while not self._closing.is_set():

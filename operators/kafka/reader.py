@@ -54,10 +54,10 @@ Corrupt = Literal["stop", "skip"]
 _ANSWER_SECONDS = 30.0
 """How long brokers may take to answer before the request fails."""
 _BATCH_BYTES = 16 << 20
-"""The values of a batch take about as much, judging by the previous one; larger arrays are not reused
-(`array_pool`), and the system clears new ones."""
+"""About how many bytes of values a batch has, by the mean size in the previous one. Larger arrays are not
+reused (`array_pool`), and the system clears new ones first."""
 _FIRST_MESSAGES = 200
-"""The most messages of the first batch, as long as nothing is known about their size."""
+"""The most messages in the first batch, when their size isn't known yet."""
 _SAY_AGAIN_SECONDS = 10.0
 
 # librdkafka's errors (rd_kafka_resp_err_t) that waiting can't fix; all others end when brokers return.

@@ -71,10 +71,9 @@ class Snapshot:
         kept |= {"together": self.together} if self.together else {}
         kept |= {"split": self.split} if self.split else {}
         kept |= {"described": self.described} if self.described not in ("", self.fingerprint) else {}
-        value = json.dumps(kept).encode()
-        return [
-            Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value, 1), headers, largest)
-        ]
+        # Most memory is compressed already, and a higher level would take long to save little.
+        value = zlib.compress(json.dumps(kept).encode(), 1 if self.memory else -1)
+        return [Outgoing(topic, partition, *part) for part in split_value(value, headers, largest)]
 
     @classmethod
     def of(cls, record: Record) -> Snapshot:

@@ -44,8 +44,8 @@ _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
 _COLLECT_SECONDS = 0.1
-"""How long messages may collect before they are read and sketched: each batch has a cost of its own, and
-nothing of it is seen before the next checkpoint."""
+"""How long messages may collect before they are read and sketched. Every batch has a fixed cost, and its
+results aren't visible before the next checkpoint anyway."""
 _PAUSE_SECONDS = 0.2
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 """Dead letters are sent before they take up more memory than this."""
@@ -244,7 +244,7 @@ class Worker:
             self._membership.poll(0.1)
             return
         self._pace()
-        if self._ahead.caught_up:
+        if self._ahead.collects:
             wall.sleep(min(max(self._due - self._clock(), 0.0), _COLLECT_SECONDS))
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         for share in self._tasks.values():
@@ -398,7 +398,7 @@ class Worker:
             self._ahead.close()
         self._begin_reading([own for own in parts if own.input not in self._paused])
         assert self._reader is not None
-        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES, collects=self._plan.ends is None)
+        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES, may_collect=self._plan.ends is None)
 
     def _begin_reading(self, parts: Iterable[PartitionState]) -> None:
         """Read these partitions, each from the earliest position that a stream needs."""

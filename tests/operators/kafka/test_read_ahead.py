@@ -48,8 +48,8 @@ class Log:
 
 
 @contextmanager
-def reading(log: Log, collects: bool) -> Iterator[ReadAhead]:
-    ahead = ReadAhead(log, 10, collects)  # type: ignore[arg-type]
+def reading(log: Log, may_collect: bool) -> Iterator[ReadAhead]:
+    ahead = ReadAhead(log, 10, may_collect)  # type: ignore[arg-type]
     try:
         yield ahead
     finally:
@@ -61,22 +61,22 @@ def read(ahead: ReadAhead) -> int:
     return 0 if messages is None else len(messages)
 
 
-@pytest.mark.parametrize("collects", [False, True])
-def test_the_next_batch_of_a_backlog_is_read_in_advance(collects: bool) -> None:
+@pytest.mark.parametrize("may_collect", [False, True])
+def test_the_next_batch_of_a_backlog_is_read_in_advance(may_collect: bool) -> None:
     log = Log(35)
-    with reading(log, collects) as ahead:
+    with reading(log, may_collect) as ahead:
         assert read(ahead) == 10
         until(lambda: log.reads[:3] == [10, 10, 10])  # one waits to be taken, one to be put
-        assert ahead.positions() == {("t", 0): 10} and not ahead.caught_up
+        assert ahead.positions() == {("t", 0): 10} and not ahead.collects
         assert [read(ahead) for _ in range(3)] == [10, 10, 5]
 
 
 def test_what_arrives_at_the_end_of_the_input_collects_until_it_is_wanted() -> None:
     log = Log(5)
-    with reading(log, collects=True) as ahead:
+    with reading(log, may_collect=True) as ahead:
         assert read(ahead) == 5
         for end, arrived in ((8, 3), (15, 7)):
-            assert ahead.caught_up
+            assert ahead.collects
             log.end = end
             time.sleep(0.02)  # nothing reads it meanwhile
             assert read(ahead) == arrived
@@ -85,7 +85,7 @@ def test_what_arrives_at_the_end_of_the_input_collects_until_it_is_wanted() -> N
 
 def test_a_batch_that_waits_does_not_make_the_next_one_be_read_in_advance() -> None:
     log = Log(5)
-    with reading(log, collects=True) as ahead:
+    with reading(log, may_collect=True) as ahead:
         until(lambda: not ahead._results.empty())
         log.end = 8
         assert read(ahead) == 5
@@ -96,16 +96,16 @@ def test_a_batch_that_waits_does_not_make_the_next_one_be_read_in_advance() -> N
 
 def test_without_it_single_messages_are_read_at_once() -> None:
     log = Log(1)
-    with reading(log, collects=False) as ahead:
+    with reading(log, may_collect=False) as ahead:
         assert read(ahead) == 1
         log.end = 2
         until(lambda: log.at == 2)
 
 
-@pytest.mark.parametrize("collects", [False, True])
-def test_errors_reach_the_owner_and_a_closed_one_ends(collects: bool) -> None:
+@pytest.mark.parametrize("may_collect", [False, True])
+def test_errors_reach_the_owner_and_a_closed_one_ends(may_collect: bool) -> None:
     log = Log(3)
-    with reading(log, collects) as ahead:
+    with reading(log, may_collect) as ahead:
         assert read(ahead) == 3
         log.fault = OSError("gone")
         with pytest.raises(OSError, match="gone"):
