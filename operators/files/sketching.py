@@ -198,13 +198,12 @@ class _Worker:
         if isinstance(piece, Messages):
             frame, numbers = self._decoded(name, piece, begun, first)
         assert isinstance(frame, pl.DataFrame)
-        offsets = np.arange(frame.height) if numbers is None else numbers
 
         def refuse(rows: np.ndarray, reason: str) -> None:
-            self._refuse(name, begun, first, offsets[rows], reason)
+            self._refuse(name, begun, first, rows if numbers is None else numbers[rows], reason)
 
         stamps = np.zeros(frame.height, np.int64) if self._stream.time is None else None
-        place = RowOrigin(0, begun + offsets)
+        place = RowOrigin(0, np.arange(begun, begun + frame.height) if numbers is None else begun + numbers)
         self.account += self._sketcher.add(frame, self._time, stamps, refuse, place)
 
     def _decoded(

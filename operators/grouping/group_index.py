@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from ...sketches.core.columns.columns import as_array, stored_values
 from ...sketches.core.compilation.jit import kernel
-from ...sketches.core.hashing.hash import fmix, hash_values
+from ...sketches.core.hashing.hash import SEED, fmix, hash_int64, hash_values
 from ...sketches.core.parallel import each_slice
 from .key_index import KeyIndex
+from .recent_groups import RecentGroups
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 14
 """The number of rows hashed at a time, so that intermediate results stay in the cache."""
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
@@ -29,6 +30,14 @@ def _combine(h1, h2, more1, more2):
     for i in range(len(h1)):
         h1[i] = fmix(h1[i] * np.uint64(31) + more1[i])
         h2[i] = fmix(h2[i] * np.uint64(37) + more2[i])
+
+
+@kernel
+def _add_starts(h1, h2, start1, start2):
+    """Add the hashes of windows' starts to those of keys, so that no key cancels a start that equals it."""
+    for i in range(len(h1)):
+        h1[i] += start1[i] * np.uint64(31)
+        h2[i] += start2[i] * np.uint64(37)
 
 
 def _hashes(key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +82,7 @@ class GroupIndex:
     """
 
     def __init__(self) -> None:
-        self._index = KeyIndex()
+        self._index, self._recent = KeyIndex(), RecentGroups()
         self._starts: list[np.ndarray] = []
         self._keys: list[list[pa.Array]] = []
         self._single: dict[int, int] = {}
@@ -83,7 +92,18 @@ class GroupIndex:
 
     def number(self, starts: np.ndarray, keys: Sequence[pa.Array]) -> np.ndarray:
         """The group of each row, from its window's start (int64 microseconds) and its keys."""
-        h1, h2 = hash_keys([*keys, pa.array(starts, pa.int64())], len(starts))
+        numbers = np.empty(len(starts), np.int64)
+        for first in range(0, len(starts), _BLOCK):
+            rows = slice(first, first + _BLOCK)
+            numbers[rows] = self._recent.number(starts[rows], [key[rows] for key in keys], self._number)
+        return numbers
+
+    def _number(self, starts: np.ndarray, keys: Sequence[pa.Array]) -> np.ndarray:
+        """The same for a block of rows, by the hashes of their keys."""
+        h1, h2 = hash_keys(keys, len(starts))
+        start1, start2 = np.empty((2, len(starts)), np.uint64)
+        hash_int64(starts, SEED, start1, start2)
+        _add_starts(h1, h2, start1, start2)
         numbers, new_rows = self._index.number(h1, h2)
         if len(new_rows):
             self._remember(new_rows, starts, keys)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...sketches.core.lazy import pl
 from ..definition.input_cleaning import update, usable, within_reach
 from ..grouping.group_index import GroupIndex
+from ..grouping.string_views import arrow_column
 from ..steps.row_origin import RowOrigin
 from ..table.schema import aggregates_of, assemble, keys_of
 from ..windows.paned import Paned
@@ -19,7 +20,7 @@ from ..windows.window import EARLIEST
 from .open_counts import Counts
 
 _GOLDEN = 0x9E3779B97F4A7C15
-_FEW = 8
+FEW_PANES = 8
 """Up to this many panes, times are compared with each."""
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, values that are no real times mark groups that don't count in all windows."""
@@ -70,7 +71,7 @@ class Sketches:
         `place` is their origin, which distinguishes rows with the same event time. `reached` is the watermark
         before each, if some may be late for some of their windows (`PartitionTime.advance`).
         """
-        columns = {name: rows[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in rows.columns}
+        columns = {name: arrow_column(rows[name]) for name in rows.columns}
         self.add_columns(columns, times, place, reached)
 
     def add_columns(
@@ -171,7 +172,7 @@ class Panes(Sketches):
                 # One group for all rows: an array of stride 0, which families recognise.
                 return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
             few = self._window.panes(first, last)
-            if few is not None and len(few) <= _FEW:
+            if few is not None and len(few) <= FEW_PANES:
                 return self._number_panes(few, times)
         starts = self._window.pane_starts(times)
         if behind is not None:

@@ -8,8 +8,9 @@ This is the same on every engine: the Kafka consumer and Spark's source both pas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,12 @@ from ..steps.stream_join import Join, JoinedRows, Tally, TimelyRows
 from ..table.schema import schema_of
 from ..watermarks.clock import wall_clock
 from ..watermarks.partition_watermark import PartitionTime, broken_clocks
+from ..windows.paned import Paned
 from ..windows.window import EARLIEST
 from .account import Account
 from .forwarded_rows import ForwardedRow, ForwardedRows
 from .open_counts import OpenCounts
-from .panes import Sketches
+from .panes import FEW_PANES, Sketches
 from .window_rows import rows_class
 
 _BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
@@ -332,13 +334,25 @@ class Sketcher:
     def _note_messages(self, times: np.ndarray) -> None:
         if not len(times) or self._sent is not None:
             return
-        first = self._window.pane_start(int(times.min()))
-        if first == self._window.pane_start(int(times.max())):
-            self._messages[first] = self._messages.get(first, 0) + len(times)
-            return
-        panes, counts = np.unique(self._window.pane_starts(times), return_counts=True)
-        for pane, count in zip(panes.tolist(), counts.tolist()):
+        for pane, count in _by_pane(self._window, times):
             self._messages[pane] = self._messages.get(pane, 0) + count
+
+
+def _by_pane(window: Any, times: np.ndarray) -> Iterator[tuple[int, int]]:
+    """The panes that contain times, by their starts, and how many each contains."""
+    first, last = (window.pane_start(int(time)) for time in (times.min(), times.max()))
+    if first == last:
+        yield first, len(times)
+        return
+    few = window.panes(first, last) if isinstance(window, Paned) else None
+    if few is None or len(few) > FEW_PANES:
+        panes, counts = np.unique(window.pane_starts(times), return_counts=True)
+        yield from zip(panes.tolist(), counts.tolist())
+        return
+    reached = [len(times), *(int(np.count_nonzero(times >= pane)) for pane in few[1:]), 0]
+    for pane, (of_it, of_next) in zip(few, pairwise(reached)):
+        if of_it > of_next:
+            yield pane, of_it - of_next
 
 
 def _offsets(frame: pl.DataFrame, place: RowOrigin | None) -> np.ndarray:

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...sketches.core.lazy import pl
 from ..definition.deduplication import Deduplicate
 from ..definition.stream import Stream
+from ..grouping.string_views import arrow_column
 from ..watermarks.partition_watermark import CONFIRMED, PartitionTime, broken_clocks
 from .id_filter import IdFilter
 from .id_index import IdIndex
@@ -56,7 +56,7 @@ class Deduplicator(LookBack):
         """The rows with a mask of duplicates; remembers them. `offsets` are those of the caller's rows."""
         stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
         broken = broken_clocks(times, stamps, self._max_ahead_us, _NEVER_US)
-        ids = [left.frame[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in self._ids]
+        ids = [arrow_column(left.frame[name]) for name in self._ids]
         places = offsets[left.numbers]
         at = times if self._last is None else places
         duplicate = self._seen.mark(ids, at, places, None if broken is None else ~broken)

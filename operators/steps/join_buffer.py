@@ -15,6 +15,7 @@ from ...sketches.core.compilation.jit import kernel
 from ...sketches.core.lazy import pl
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import KeyIndex
+from ..grouping.string_views import arrow_column
 from .row_store import RowStore
 
 
@@ -97,7 +98,7 @@ def keyed_rows(
 ) -> tuple[KeyedRows, np.ndarray]:
     """The rows with a key in the columns `on`, and a mask of them: a key has no nulls."""
     keys = [frame[name] for name in on]
-    h1, h2 = hash_keys([key.to_arrow(compat_level=pl.CompatLevel.oldest()) for key in keys], frame.height)
+    h1, h2 = hash_keys([arrow_column(key) for key in keys], frame.height)
     known = np.ones(frame.height, bool)
     for key in keys:
         if key.null_count():

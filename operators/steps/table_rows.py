@@ -13,6 +13,7 @@ import numpy as np
 from ...sketches.core.lazy import pl
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import KeyIndex
+from ..grouping.string_views import arrow_column
 from .row_store import RowStore
 
 _FEW = 1024
@@ -94,4 +95,4 @@ class TableRows:
 
 def hashes_of(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
     """Both halves of the keys' hashes."""
-    return hash_keys([part.to_arrow(compat_level=pl.CompatLevel.oldest()) for part in keys], len(keys[0]))
+    return hash_keys([arrow_column(part) for part in keys], len(keys[0]))

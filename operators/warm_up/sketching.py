@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...sketches.core.lazy import pl
 from ..definition.stream import Stream
+from ..grouping.string_views import inline_strings
 from ..sketching.panes import Sketches
 from ..sketching.window_rows import rows_class
 from ..table.schema import schema_of
@@ -46,6 +47,7 @@ class SketchingKinds:
         sketches: Sketches = kind(self.schema, self.window)
         numbers = np.arange(_ROWS, dtype=np.int64)
         columns = {name: _column(kind) for name, kind in self.types.items()}
+        inline_strings(np.zeros(16, np.uint8), 0, 1)
         for times in (np.zeros_like(numbers), numbers * 86_400_000_000):
             sketches.add_columns(columns, times)
         return sketches.drain()

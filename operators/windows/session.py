@@ -86,7 +86,8 @@ class Session:
 
     def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
         """The start of each time's pane."""
-        return times_us - times_us % np.int64(self.gap_us)
+        gap = np.int64(self.gap_us)
+        return times_us // gap * gap
 
     def pane_over(self, pane_us: int) -> int:
         """The time after which no row of the pane that begins at `pane_us` counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -189,27 +190,33 @@ class FrequentItemsGroups(Groups):
         work = kernels.new_work()
         for begin in range(0, len(items), _ROWS_AT_ONCE):
             part = slice(begin, min(begin + _ROWS_AT_ONCE, len(items)))
-            words = self._words(items, part, deleting)
-            columns = [groups[part], *words, weights[part]]
-            if is_scattered(frozen(groups[part]), self._n):
-                _, order = by_group(groups[part], np.arange(len(groups[part])), self._n)
-                columns = [column[order] if len(column) else column for column in columns]
-            rows = kernels.Rows._make(map(frozen, (*columns, items.data)))
+            own, columns = groups[part], [*self._words(items, part, deleting), weights[part]]
+            if is_scattered(frozen(own), self._n):
+                columns = [by_group(own, one, self._n)[1] if len(one) else one for one in columns]
+                own = np.repeat(np.arange(self._n), np.bincount(own, minlength=self._n))
+            rows = self._rows(own, columns[:-1], columns[-1], items.data)
             if deleting:
                 delete(self._tables, rows)
             else:
                 self._count_rows(rows, work)
 
     def _words(self, column: Values, part: slice, deleting: bool) -> tuple[np.ndarray, ...]:
-        """Return keys, second words and starts of a part of the values, and make room for their bytes."""
+        """Return the words of a part of the values, as `_rows` takes them, and make room for their bytes."""
         if len(self._tables.cell) == LONG:
-            return (column.numbers[part],) * 3
+            return (column.numbers[part],)
         offsets = column.offsets[part.start : part.stop + 1].astype(np.int64)
         keys, mores, begins = np.empty((3, len(offsets) - 1), np.int64)
         needed = identify(frozen(offsets), frozen(column.data), keys, mores, begins)
         if not deleting:
             self._make_room(needed)
         return keys, mores, begins
+
+    def _rows(
+        self, groups: np.ndarray, words: Sequence[np.ndarray], weights: np.ndarray, data: np.ndarray
+    ) -> kernels.Rows:
+        """Return items as a kernel takes them; a string has three words, a long only one."""
+        three = words if len(words) == 3 else (*words, *words, *words)
+        return kernels.Rows._make(map(frozen, (groups, *three, weights, data)))
 
     def _count_rows(self, rows: kernels.Rows, work: kernels.Work) -> None:
         resume(lambda at: kernels.add(self._tables, rows, work, at), self._enlarge)
@@ -304,7 +311,7 @@ class FrequentItemsGroups(Groups):
 
     def _count(self, group: int, values: Values) -> int:
         words = self._words(values, slice(0, 1), deleting=True)
-        rows = kernels.Rows._make(map(frozen, (_NONE, *words, _NONE, values.data)))
+        rows = self._rows(_NONE, words, _NONE, values.data)
         return int(kernels.count_of(self._tables, group, rows))
 
 
