@@ -30,6 +30,7 @@ from ..session.preload_server import prepare_server
 from ..session.worker_interpreter import check_worker_python
 from ..slow_starts import patiently
 from .query_handle import Running
+from .shuffle_partitions import few_partitions
 from .sinks import Batch, Sink
 
 
@@ -180,6 +181,9 @@ def write(
     its checkpoint, up to nine times, with a warning. An error of a sink ends the query with a `SinkError`
     that names the sink; ``awaitTermination()`` raises its message as `QueryFailed`.
 
+    If the session doesn't set ``spark.sql.shuffle.partitions``, a new query gets two for each core instead of
+    Spark's 200, nearly all of which would be empty tasks in every micro-batch; not with dynamic allocation.
+
     The output mode is the table's, ``"append"`` unless `sketch(df).outputMode` set another. Raises
     `ValueError` for a sink that would store repeated windows in that mode, and `TypeError` for anything that
     can't be called, such as the sinks of a consumer's run.
@@ -246,7 +250,8 @@ def started(
 
     def begin() -> Any:
         begun()
-        return writer.foreachBatch(hand_on).start()
+        with few_partitions(table.sparkSession):
+            return writer.foreachBatch(hand_on).start()
 
     running = Running(patiently("write", begin), str(checkpoint), begin)
     for sink in sinks:
