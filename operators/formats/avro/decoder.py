@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..decode import Decoded
 from ..field_paths import Paths, listed, paths_of, picked
+from ..kernel_columns import together
 from ..messages import Messages
 from ..per_message import Read, one_by_one
 from ..registry import FRAME, Registry, UnknownSchema, by_schema, refusing, schema_ids, unframed
@@ -123,7 +124,7 @@ class Avro:
         if not flat:
             return self._read_each(messages)
         others = self._read_each(messages.select(rest)) if rest.size else None
-        return _together(flat, others, rest)
+        return together(flat, others, rest)
 
     def _read_each(self, messages: Messages) -> Decoded:
         """Messages read by fastavro."""
@@ -222,24 +223,6 @@ class Avro:
         if self.many is None:
             return picked(values, self.paths)
         return listed(picked(values.flatten(), self.paths), self.many, values.value_lengths().to_pylist())
-
-
-def _together(
-    flat: Sequence[tuple[pl.DataFrame, np.ndarray]], others: Decoded | None, rest: np.ndarray
-) -> Decoded:
-    """The rows of all in the order of the messages; `rest` are the numbers of the messages of `others`."""
-    frames, rows = [frame for frame, _ in flat], [numbers for _, numbers in flat]
-    if others is not None and others.frame.height:
-        frames.append(others.frame)
-        rows.append(rest if others.rows is None else rest[others.rows])
-    frame, numbers = frames[0], rows[0]
-    if len(frames) > 1:
-        numbers = np.concatenate(rows)
-        order = np.argsort(numbers)
-        frame, numbers = pl.concat(frames)[order], numbers[order]
-    if others is None or not others.refused.size:
-        return Decoded(frame)
-    return Decoded(frame, numbers, rest[others.refused], others.reasons)
 
 
 def _is_record(loaded: Loaded) -> bool:

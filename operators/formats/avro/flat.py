@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..kernel_columns import MOST_BYTES, column
 from ..messages import Messages
 from .schema import Names, arrow_type, kind_of, resolved
 
 _KINDS = ("int", "long", "boolean", "enum", "float", "double", "string", "bytes", "fixed", "null")
-_MOST_BYTES = (1 << 31) - 1
-"""Views have offsets of 31 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +41,17 @@ class Flat:
         from . import scan  # loads the kernel, which a schema alone doesn't need
 
         n, lines = len(numbers), messages.lines
-        if lines.size > _MOST_BYTES:
+        if lines.size > MOST_BYTES:
             return pa.array([], self._type), numbers[:0], numbers
         table, no_cells = self.table.copy(), np.empty(0, np.int64)
         present = np.ones((len(self.columns), n), np.uint8)
         cells = []
-        for column, is_present in zip(self.columns.values(), present):
-            if column.field < 0:
+        for own, is_present in zip(self.columns.values(), present):
+            if own.field < 0:
                 cells.append(no_cells)
                 continue
-            words = 2 if table[column.field, scan.KIND] >= scan.STRING else 1
-            cells.append(np.empty(n * words, np.int64))
-            table[column.field, [scan.CELLS, scan.PRESENT]] = cells[-1].ctypes.data, is_present.ctypes.data
+            cells.append(np.empty(n * (2 if table[own.field, scan.KIND] >= scan.STRING else 1), np.int64))
+            table[own.field, [scan.CELLS, scan.PRESENT]] = cells[-1].ctypes.data, is_present.ctypes.data
         row, doubtful = np.empty((2, n), np.int64)
         base = lines.ctypes.data
         good, bad = scan.scan(
@@ -61,8 +59,8 @@ class Flat:
             base + lines.size, row, doubtful,
         )  # fmt: skip
         arrays = [
-            _array(column, cell, is_present[:good], good, lines)
-            for column, cell, is_present in zip(self.columns.values(), cells, present)
+            _array(own, cell, is_present[:good], lines)
+            for own, cell, is_present in zip(self.columns.values(), cells, present)
         ]
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays)]
         records = (
@@ -77,28 +75,16 @@ class Flat:
         return pa.struct([(name, column.dtype) for name, column in self.columns.items()])
 
 
-def _array(column: FlatColumn, cells: np.ndarray, present: np.ndarray, n: int, lines: np.ndarray) -> pa.Array:
-    """A column's cells as Arrow's array, without a copy where Arrow has the same layout."""
-    if column.field < 0:
-        return pa.array([column.default], column.dtype).take(pa.array(np.zeros(n, np.int64)))
-    nulls = n - int(np.count_nonzero(present))
-    valid = pa.py_buffer(np.packbits(present, bitorder="little")) if nulls else None
-    kind, dtype = column.kind, column.dtype
-    if kind in ("string", "bytes", "fixed"):
-        view = pa.string_view() if kind == "string" else pa.binary_view()
-        buffers = [valid, pa.py_buffer(cells[: 2 * n]), pa.py_buffer(lines)]
-        return pa.Array.from_buffers(view, n, buffers, null_count=nulls)
-    if kind == "null":
+def _array(own: FlatColumn, cells: np.ndarray, present: np.ndarray, lines: np.ndarray) -> pa.Array:
+    """A column's cells as Arrow's array."""
+    n = len(present)
+    if own.field < 0:
+        return pa.array([own.default], own.dtype).take(pa.array(np.zeros(n, np.int64)))
+    if own.kind == "null":
         return pa.nulls(n)
-    values = cells[:n]
-    if kind == "boolean":
-        return pa.array(values != 0, mask=present == 0 if nulls else None)
-    if kind in ("int", "float", "enum"):
-        values = values.astype(np.int32)
-    if kind == "enum":
-        places = pa.Array.from_buffers(pa.int32(), n, [valid, pa.py_buffer(values)], null_count=nulls)
-        return pa.array(column.symbols, pa.string()).take(places)
-    return pa.Array.from_buffers(dtype, n, [valid, pa.py_buffer(values)], null_count=nulls)
+    if own.kind == "enum":
+        return pa.array(own.symbols, pa.string()).take(column(pa.int32(), cells, present, lines))
+    return column(own.dtype, cells, present, lines)
 
 
 def flat(writer: tuple[Any, Names], reader: tuple[Any, Names]) -> Flat | None:
