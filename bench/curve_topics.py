@@ -12,6 +12,9 @@ import numpy as np
 import polars as pl
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from streamgauge.operators.formats.protobuf.files import files_of, message_class
 
 BEGIN_MS = 1_767_225_600_000
 SECONDS = 600
@@ -28,7 +31,8 @@ AVRO: dict[str, Any] = {
         for name, kind in zip([*SCHEMA, "pad"], ["long", "string", "double", "long", "string"])
     ],
 }
-Format = Literal["json", "csv", "avro"]
+PROTOBUF = {"k": "INT64", "u": "STRING", "v": "DOUBLE", "ts": "INT64", "pad": "STRING"}
+Format = Literal["json", "csv", "avro", "protobuf"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class Events:
                 fastavro.schemaless_writer(buffer, parsed, {**row, "pad": pad})
                 yield buffer.getvalue()
             return
+        if self.format == "protobuf":
+            pad = "x" * max(self.size - 33, 0)
+            kind = message_class(files_of(protobuf_files()), "Event")
+            yield from (kind(**row, pad=pad).SerializeToString() for row in frame.iter_rows(named=True))
+            return
         text = _csv_lines(frame) if self.format == "csv" else _json_lines(frame)
         for line in text:
             missing = self.size - len(line)
@@ -98,6 +107,16 @@ class Events:
     def partition_of(self, keys: np.ndarray) -> np.ndarray:
         """By key, as a producer would have it; by turns if there are few."""
         return (keys if self.keys >= FEW_KEYS else np.arange(len(keys))) % self.partitions
+
+
+def protobuf_files() -> FileDescriptorSet:
+    """The description of a message ``Event``, whose fields are numbered from 1."""
+    files = FileDescriptorSet()
+    file = files.file.add(name="event.proto", syntax="proto3")
+    event = file.message_type.add(name="Event")
+    for number, (name, kind) in enumerate(PROTOBUF.items(), 1):
+        event.field.add(name=name, number=number, type=f"TYPE_{kind}", label="LABEL_OPTIONAL")
+    return files
 
 
 def _json_lines(frame: pl.DataFrame) -> Iterable[bytes]:

@@ -45,7 +45,7 @@ import streamgauge as sg
 from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from . import java_peers
-from .curve_topics import AVRO, FEW_KEYS, SCHEMA, Events, fill
+from .curve_topics import AVRO, FEW_KEYS, SCHEMA, Events, fill, protobuf_files
 from .measure import line
 from .processor import head
 
@@ -131,8 +131,8 @@ def curves() -> dict[str, list[Point]]:
             for n in sizes
         ],
         "format": [
-            Point(name, replace(base, format=name, size=100), Query(), WITH_FLINK if name == "json" else OURS)
-            for name in ("json", "avro", "csv")
+            Point(name, replace(base, format=name, size=100), Query(), WITH_FLINK)
+            for name in ("json", "avro", "protobuf", "csv")
         ],
         "compression": [Point(name, replace(base, compression=name)) for name in ("none", "lz4", "zstd")],
         "deduplication": [
@@ -154,6 +154,7 @@ def stream_of(bootstrap: str, topic: str, events: Events, query: Query) -> sg.St
         "json": lambda: sg.json(SCHEMA),
         "csv": lambda: sg.csv({**SCHEMA, "pad": pl.String}),
         "avro": lambda: sg.avro(AVRO),
+        "protobuf": lambda: sg.protobuf(schema=protobuf_files()),
     }[events.format]()
     rows = sg.Stream.from_kafka(
         topic, value=value, time=pl.from_epoch("ts", time_unit="ms"), bootstrap_servers=bootstrap
@@ -208,13 +209,14 @@ def ours(bootstrap: str, topic: str, point: Point) -> Result:
 def peer(engine: str, bootstrap: str, topic: str, point: Point) -> Result:
     """One result of an engine in Java. Raises `RuntimeError` if it can't be fetched, or fails."""
     program, artifacts = {
-        "Flink": ("FlinkCurve", java_peers.FLINK_DATASTREAM),
+        "Flink": ("FlinkCurve", java_peers.FLINK_FORMATS),
         "Kafka Streams": ("StreamsCurve", java_peers.KAFKA_STREAMS),
     }[engine]
     query = point.query
     given = {
         "bootstrap": bootstrap,
         "topic": topic,
+        "format": point.events.format,
         "messages": point.events.messages,
         "aggregates": query.aggregates,
         "window": query.window,

@@ -1,7 +1,7 @@
-// Flink's DataStream for `bench curves`: keyed windows of JSON events, aggregated in state on the heap, two tasks.
+// Flink's DataStream for `bench curves`: keyed windows of events, aggregated in state on the heap, two tasks.
 //
-// bootstrap= topic= messages= aggregates= window=tumbling|hopping|session length= step= (ms). No checkpoints, as is
-// Flink's default.
+// bootstrap= topic= format=json|avro|protobuf|csv messages= aggregates= window=tumbling|hopping|session length=
+// step= (ms). No checkpoints, as is Flink's default.
 
 import java.time.Duration;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -14,9 +14,6 @@ import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
-import org.apache.flink.formats.json.JsonDeserializationSchema;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.DeserializationFeature;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.streaming.api.functions.windowing.ProcessWindowFunction;
@@ -39,7 +36,7 @@ public class FlinkCurve {
             .setTopics(Curve.text("topic"))
             .setStartingOffsets(OffsetsInitializer.earliest())
             .setBounded(OffsetsInitializer.latest())
-            .setValueOnlyDeserializer(new JsonDeserializationSchema<>(Types.POJO(Curve.Event.class), FlinkCurve::mapper))
+            .setValueOnlyDeserializer(FlinkFormats.of(Curve.text("format")))
             .setProperty("max.poll.records", "10000")
             .setProperty("max.partition.fetch.bytes", String.valueOf(4 << 20))
             .setProperty("receive.buffer.bytes", String.valueOf(1 << 20))
@@ -56,10 +53,6 @@ public class FlinkCurve {
         environment.execute();
         System.out.println(Curve.json());
         System.exit(0);
-    }
-
-    private static ObjectMapper mapper() {
-        return new ObjectMapper().configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false);
     }
 
     private static WindowAssigner<Object, TimeWindow> windows() {
