@@ -22,6 +22,8 @@ SECONDS = 600
 LATE_MS = 300_000
 FEW_KEYS = 16
 """Fewer keys than these are spread over all partitions."""
+GROUPS = 1_000
+"""Values of the column of a table that joined events are counted by."""
 SCHEMA = {"k": pl.Int64, "u": pl.String, "v": pl.Float64, "ts": pl.Int64}
 AVRO: dict[str, Any] = {
     "type": "record",
@@ -135,6 +137,18 @@ def fill(bootstrap: str, topic: str, events: Events) -> None:
     produced(bootstrap, topic, events.values(), events.partitions, events.compression, partitions)
 
 
+def fill_joined(bootstrap: str, topic: str, joined: str, events: Events) -> None:
+    """Create the topic that events are joined with: a compacted one of all keys, or the same events again."""
+    if joined == "events":
+        return fill(bootstrap, topic, events)
+    keys = range(events.keys)
+    values = (b'{"k":%d,"g":%d}' % (key, key % GROUPS) for key in keys)
+    chosen = events.partition_of(np.arange(events.keys)).tolist()
+    produced(
+        bootstrap, topic, values, events.partitions, events.compression, chosen, [b"%d" % key for key in keys]
+    )
+
+
 def produced(
     bootstrap: str,
     topic: str,
@@ -142,10 +156,15 @@ def produced(
     partitions: int,
     compression: str,
     chosen: list[int] | None = None,
+    keys: list[bytes] | None = None,
 ) -> None:
-    """Create a topic, and send each value to the chosen partition, or to all by turns."""
+    """Create a topic, and send each value to the chosen partition, or to all by turns.
+
+    With a key for each value, the topic is compacted.
+    """
+    settings = {"cleanup.policy": "compact"} if keys else {}
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for created in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+    for created in admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
         created.result(60)
     producer = Producer(
         {
@@ -163,7 +182,8 @@ def produced(
     for number, value in enumerate(values):
         while True:
             try:
-                producer.produce(topic, value, partition=chosen[number] if chosen else number % partitions)
+                partition = chosen[number] if chosen else number % partitions
+                producer.produce(topic, value, keys[number] if keys else None, partition)
                 break
             except BufferError:
                 producer.poll(0.05)

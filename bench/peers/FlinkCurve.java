@@ -1,7 +1,7 @@
 // Flink's DataStream for `bench curves`: keyed windows of events, aggregated in state on the heap, two tasks.
 //
 // bootstrap= topic= format=json|avro|protobuf|csv messages= aggregates= window=tumbling|hopping|session length=
-// step= (ms). No checkpoints, as is Flink's default.
+// step= (ms) joined=|table|events within= (ms). No checkpoints, as is Flink's default.
 
 import java.time.Duration;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -14,6 +14,7 @@ import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.streaming.api.functions.windowing.ProcessWindowFunction;
@@ -31,9 +32,29 @@ public class FlinkCurve {
         settings.set(PipelineOptions.OBJECT_REUSE, true);
         settings.set(RestartStrategyOptions.RESTART_STRATEGY, "none"); // a fault is to be seen
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(2, settings);
+        DataStream<Curve.Event> events = events(environment, Curve.text("topic"));
+        switch (Curve.text("joined")) {
+            case "table":
+                events = FlinkJoins.withTable(events, environment);
+                break;
+            case "events":
+                events = FlinkJoins.withEvents(events, events(environment, Curve.text("topic") + "-events"));
+                break;
+            default:
+        }
+        events.keyBy(event -> event.k)
+            .window(windows())
+            .aggregate(new Aggregation(), new Closing())
+            .sinkTo(new DiscardingSink<>());
+        environment.execute();
+        System.out.println(Curve.json());
+        System.exit(0);
+    }
+
+    private static DataStream<Curve.Event> events(StreamExecutionEnvironment environment, String topic) {
         KafkaSource<Curve.Event> source = KafkaSource.<Curve.Event>builder()
             .setBootstrapServers(Curve.text("bootstrap"))
-            .setTopics(Curve.text("topic"))
+            .setTopics(topic)
             .setStartingOffsets(OffsetsInitializer.earliest())
             .setBounded(OffsetsInitializer.latest())
             .setValueOnlyDeserializer(FlinkFormats.of(Curve.text("format")))
@@ -44,15 +65,8 @@ public class FlinkCurve {
         WatermarkStrategy<Curve.Event> times = WatermarkStrategy
             .<Curve.Event>forMonotonousTimestamps()
             .withTimestampAssigner((event, before) -> event.ts);
-        environment.fromSource(source, times, "events")
-            .map(new Counting()).returns(Types.POJO(Curve.Event.class))
-            .keyBy(event -> event.k)
-            .window(windows())
-            .aggregate(new Aggregation(), new Closing())
-            .sinkTo(new DiscardingSink<>());
-        environment.execute();
-        System.out.println(Curve.json());
-        System.exit(0);
+        return environment.fromSource(source, times, "events")
+            .map(new Counting()).returns(Types.POJO(Curve.Event.class));
     }
 
     private static WindowAssigner<Object, TimeWindow> windows() {
