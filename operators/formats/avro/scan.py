@@ -11,7 +11,7 @@ import numpy as np
 from ....sketches.core.compilation.jit import fused, inner, kernel
 from ..address_intrinsics import load8, load32, load64, store8, store64
 from ..json.scanner import not_utf8
-from ..string_views import put_view
+from ..view_cells import put_view
 
 INT, LONG, BOOLEAN, ENUM, FLOAT, DOUBLE, STRING, BYTES, FIXED, NULL = range(10)
 """The kinds of fields. Values of the kinds from `STRING` on have 16 bytes, the others 8."""

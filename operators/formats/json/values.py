@@ -4,7 +4,7 @@ A cell's place is an address in the schema's table (`json.schema`). Functions re
 the address after the value or minus that of a wrong byte, and what the value's strings contain
 (`json.scanner`).
 
-Strings become Arrow's string views (`string_views`) into the messages as they were read; strings with escapes
+Strings become Arrow's string views (`view_cells`) into the messages as they were read; strings with escapes
 are written to a second buffer.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ....sketches.core.compilation.jit import inner
 from ..address_intrinsics import bits_of, load8, load64, store8, store64
-from ..string_views import put_view
+from ..view_cells import put_view
 from .scanner import (
     BROKEN,
     ESCAPED,

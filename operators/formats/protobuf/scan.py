@@ -11,7 +11,7 @@ import numpy as np
 from ....sketches.core.compilation.jit import fused, inner, kernel
 from ..address_intrinsics import load8, load32, load64, store8, store64
 from ..json.scanner import not_utf8
-from ..string_views import put_view
+from ..view_cells import put_view
 
 INT64, SINT64, INT32, UINT32, SINT32, BOOLEAN, FIXED64, FIXED32, TEXT, BYTES, PARTS = range(11)
 """The kinds of fields. Cells of `TEXT` and `BYTES` have 16 bytes, the others 8."""
