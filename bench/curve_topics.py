@@ -12,6 +12,9 @@ import numpy as np
 import polars as pl
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from streamgauge.operators.formats.protobuf.files import files_of, message_class
 
 BEGIN_MS = 1_767_225_600_000
 SECONDS = 600
@@ -19,6 +22,8 @@ SECONDS = 600
 LATE_MS = 300_000
 FEW_KEYS = 16
 """Fewer keys than these are spread over all partitions."""
+GROUPS = 1_000
+"""Values of the column of a table that joined events are counted by."""
 SCHEMA = {"k": pl.Int64, "u": pl.String, "v": pl.Float64, "ts": pl.Int64}
 AVRO: dict[str, Any] = {
     "type": "record",
@@ -28,7 +33,8 @@ AVRO: dict[str, Any] = {
         for name, kind in zip([*SCHEMA, "pad"], ["long", "string", "double", "long", "string"])
     ],
 }
-Format = Literal["json", "csv", "avro"]
+PROTOBUF = {"k": "INT64", "u": "STRING", "v": "DOUBLE", "ts": "INT64", "pad": "STRING"}
+Format = Literal["json", "csv", "avro", "protobuf"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,11 @@ class Events:
                 fastavro.schemaless_writer(buffer, parsed, {**row, "pad": pad})
                 yield buffer.getvalue()
             return
+        if self.format == "protobuf":
+            pad = "x" * max(self.size - 33, 0)
+            kind = message_class(files_of(protobuf_files()), "Event")
+            yield from (kind(**row, pad=pad).SerializeToString() for row in frame.iter_rows(named=True))
+            return
         text = _csv_lines(frame) if self.format == "csv" else _json_lines(frame)
         for line in text:
             missing = self.size - len(line)
@@ -98,6 +109,16 @@ class Events:
     def partition_of(self, keys: np.ndarray) -> np.ndarray:
         """By key, as a producer would have it; by turns if there are few."""
         return (keys if self.keys >= FEW_KEYS else np.arange(len(keys))) % self.partitions
+
+
+def protobuf_files() -> FileDescriptorSet:
+    """The description of a message ``Event``, whose fields are numbered from 1."""
+    files = FileDescriptorSet()
+    file = files.file.add(name="event.proto", syntax="proto3")
+    event = file.message_type.add(name="Event")
+    for number, (name, kind) in enumerate(PROTOBUF.items(), 1):
+        event.field.add(name=name, number=number, type=f"TYPE_{kind}", label="LABEL_OPTIONAL")
+    return files
 
 
 def _json_lines(frame: pl.DataFrame) -> Iterable[bytes]:
@@ -116,6 +137,18 @@ def fill(bootstrap: str, topic: str, events: Events) -> None:
     produced(bootstrap, topic, events.values(), events.partitions, events.compression, partitions)
 
 
+def fill_joined(bootstrap: str, topic: str, joined: str, events: Events) -> None:
+    """Create the topic that events are joined with: a compacted one of all keys, or the same events again."""
+    if joined == "events":
+        return fill(bootstrap, topic, events)
+    keys = range(events.keys)
+    values = (b'{"k":%d,"g":%d}' % (key, key % GROUPS) for key in keys)
+    chosen = events.partition_of(np.arange(events.keys)).tolist()
+    produced(
+        bootstrap, topic, values, events.partitions, events.compression, chosen, [b"%d" % key for key in keys]
+    )
+
+
 def produced(
     bootstrap: str,
     topic: str,
@@ -123,10 +156,15 @@ def produced(
     partitions: int,
     compression: str,
     chosen: list[int] | None = None,
+    keys: list[bytes] | None = None,
 ) -> None:
-    """Create a topic, and send each value to the chosen partition, or to all by turns."""
+    """Create a topic, and send each value to the chosen partition, or to all by turns.
+
+    With a key for each value, the topic is compacted.
+    """
+    settings = {"cleanup.policy": "compact"} if keys else {}
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for created in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+    for created in admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
         created.result(60)
     producer = Producer(
         {
@@ -144,7 +182,8 @@ def produced(
     for number, value in enumerate(values):
         while True:
             try:
-                producer.produce(topic, value, partition=chosen[number] if chosen else number % partitions)
+                partition = chosen[number] if chosen else number % partitions
+                producer.produce(topic, value, keys[number] if keys else None, partition)
                 break
             except BufferError:
                 producer.poll(0.05)

@@ -22,8 +22,12 @@ within bounds.
 
 BENCH_PEERS=no leaves out the others, BENCH_LARGE=1 adds 10 M keys and 1,000 partitions. A peer that can't
 be fetched or fails is reported in its row. Each result is printed, and a line of JSON in BENCH_RESULTS,
-once it is there. Stream joins, table joins and closing many windows have scripts of their own
-(`stream_join`, `table_join`, `windows_broker`).
+once it is there. Closing many windows has a script of its own (`windows_broker`).
+
+In `table_keys`, events are joined with a compacted topic of all keys and aggregated by its column; ours
+reads the table again in each run, while Flink may have read it before its clock starts. In `join_partners`,
+two topics of the same events are joined by key if they are at most a minute apart; its point is the number of
+partners that an event has, beside itself.
 """
 
 from __future__ import annotations
@@ -45,12 +49,14 @@ import streamgauge as sg
 from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from . import java_peers
-from .curve_topics import AVRO, FEW_KEYS, SCHEMA, Events, fill
+from .curve_topics import AVRO, FEW_KEYS, SCHEMA, Events, fill, fill_joined, protobuf_files
 from .measure import line
 from .processor import head
 
 RUNS = int(os.environ.get("BENCH_RUNS", "1"))
 MESSAGES = int(os.environ.get("CURVE_MESSAGES", "500_000"))
+WITHIN_MS = 60_000
+"""The largest distance between joined events."""
 LARGEST_TOPIC = 200_000_000
 PEERS = os.environ.get("BENCH_PEERS", "yes") != "no"
 LARGE = os.environ.get("BENCH_LARGE", "") == "1"
@@ -75,6 +81,12 @@ class Query:
     """A count, a sum, distinct users, quantiles, by turns."""
     delivery: str = "exactly_once"
     deduplicated: bool = False
+    joined: str = ""
+    """With a ``table`` of all keys, then counted by its column; or with the ``events`` of another topic."""
+
+    def read(self, events: Events) -> int:
+        """The messages that a run reads, without those of a table."""
+        return events.messages * (2 if self.joined == "events" else 1)
 
 
 @dataclass(frozen=True)
@@ -131,8 +143,16 @@ def curves() -> dict[str, list[Point]]:
             for n in sizes
         ],
         "format": [
-            Point(name, replace(base, format=name, size=100), Query(), WITH_FLINK if name == "json" else OURS)
-            for name in ("json", "avro", "csv")
+            Point(name, replace(base, format=name, size=100), Query(), WITH_FLINK)
+            for name in ("json", "avro", "protobuf", "csv")
+        ],
+        "table_keys": [
+            Point(n, replace(base, keys=n), Query(joined="table"), WITH_FLINK)
+            for n in (1_000, 100_000, 1_000_000)
+        ],
+        "join_partners": [
+            Point(n, replace(base, keys=MESSAGES // (5 * n)), Query(joined="events"), WITH_FLINK)
+            for n in (1, 4, 16)
         ],
         "compression": [Point(name, replace(base, compression=name)) for name in ("none", "lz4", "zstd")],
         "deduplication": [
@@ -154,13 +174,23 @@ def stream_of(bootstrap: str, topic: str, events: Events, query: Query) -> sg.St
         "json": lambda: sg.json(SCHEMA),
         "csv": lambda: sg.csv({**SCHEMA, "pad": pl.String}),
         "avro": lambda: sg.avro(AVRO),
+        "protobuf": lambda: sg.protobuf(schema=protobuf_files()),
     }[events.format]()
-    rows = sg.Stream.from_kafka(
-        topic, value=value, time=pl.from_epoch("ts", time_unit="ms"), bootstrap_servers=bootstrap
-    )
+    address: dict[str, Any] = {"bootstrap_servers": bootstrap}
+    time_of = pl.from_epoch("ts", time_unit="ms")
+    rows = sg.Stream.from_kafka(topic, value=value, time=time_of, **address)
+    if query.joined == "table":
+        group = sg.json({"g": pl.Int64})
+        rows = rows.join(
+            sg.LookupTable.from_kafka(f"{topic}-table", value=group, key=pl.Int64, **address), on="k"
+        )
+    if query.joined == "events":
+        value = sg.json({"k": pl.Int64, "ts": pl.Int64})
+        others = sg.Stream.from_kafka(f"{topic}-events", value=value, time=time_of, **address)
+        rows = rows.join(others, on="k", within=f"{WITHIN_MS}ms")
     if query.deduplicated:
         rows = rows.deduplicate("u", "ts", within="1m")
-    keyed = rows.group_by("k")
+    keyed = rows.group_by("g" if query.joined == "table" else "k")
     length, step = f"{query.length_ms}ms", f"{query.step_ms}ms"
     windowed = {
         "tumbling": lambda: keyed.tumbling(length, delay="0s"),
@@ -181,8 +211,8 @@ def side(text: str) -> None:
         run = stream.run(until="latest", delivery=query.delivery, progress=False)  # type: ignore[arg-type]
         answers = run.windows()
         wall, spent = time.perf_counter() - begun, time.process_time() - before
-        assert run.account.read == events.messages, run.account
-    each = 1e9 / events.messages
+        assert run.account.read == query.read(events), run.account
+    each = 1e9 / query.read(events)
     total = answers["a1"].sum() if query.aggregates > 1 else 0.0
     distinct = answers["a2"].struct["estimate"].sum() if query.aggregates > 2 else 0.0
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -208,14 +238,17 @@ def ours(bootstrap: str, topic: str, point: Point) -> Result:
 def peer(engine: str, bootstrap: str, topic: str, point: Point) -> Result:
     """One result of an engine in Java. Raises `RuntimeError` if it can't be fetched, or fails."""
     program, artifacts = {
-        "Flink": ("FlinkCurve", java_peers.FLINK_DATASTREAM),
+        "Flink": ("FlinkCurve", java_peers.FLINK_FORMATS),
         "Kafka Streams": ("StreamsCurve", java_peers.KAFKA_STREAMS),
     }[engine]
     query = point.query
     given = {
         "bootstrap": bootstrap,
         "topic": topic,
-        "messages": point.events.messages,
+        "format": point.events.format,
+        "messages": query.read(point.events),
+        "joined": query.joined,
+        "within": WITHIN_MS,
         "aggregates": query.aggregates,
         "window": query.window,
         "length": query.length_ms,
@@ -291,7 +324,7 @@ def run_point(bootstrap: str, curve: str, point: Point, topic: str) -> Iterator[
             record["failed"] = str(error).strip()[-300:]
         if runs:
             best = min(runs, key=lambda own: own.spent)
-            record |= asdict(best) | {"messages": point.events.messages}
+            record |= asdict(best) | {"messages": point.query.read(point.events)}
             first = first or best
             compared = best
             if point.query.aggregates < 3:  # ours has no sum or no distinct users then
@@ -359,6 +392,9 @@ def main(names: list[str] | None = None) -> list[dict[str, Any]]:
                 if point.events not in topics:
                     topics[point.events] = f"events-{len(topics)}"
                     fill(broker.bootstrap_servers, topics[point.events], point.events)
+                if point.query.joined:
+                    other = f"{topics[point.events]}-{point.query.joined}"
+                    fill_joined(broker.bootstrap_servers, other, point.query.joined, point.events)
                 for record in run_point(broker.bootstrap_servers, curve, point, topics[point.events]):
                     records.append(record)
                     place = f"{time.monotonic() - begun:4.0f} s  {done + 1}/{total}  {curve} {point.value}"

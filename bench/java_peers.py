@@ -28,6 +28,7 @@ FLINK_DATASTREAM = [
     SKETCHES,
     LOGGING,
 ]
+FLINK_FORMATS = [*FLINK_DATASTREAM, "org.apache.avro:avro:1.12.1", "com.google.protobuf:protobuf-java:4.34.2"]
 
 
 def jars(artifacts: list[str]) -> Path:

@@ -19,7 +19,7 @@ from streamgauge.formats import Messages
 RESULT = curves.Result(wall=500.0, spent=400.0, peak=10**8, counted=1_000, rows=10, sum=5.0, distinct=900.0)
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "avro"])
+@pytest.mark.parametrize("format", ["json", "csv", "avro", "protobuf"])
 @pytest.mark.parametrize("size", [70, 500])
 def test_each_format_carries_the_same_events_of_the_asked_size(format: Any, size: int) -> None:
     events = Events(messages=200, keys=50, format=format, size=size)

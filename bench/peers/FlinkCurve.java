@@ -1,7 +1,7 @@
-// Flink's DataStream for `bench curves`: keyed windows of JSON events, aggregated in state on the heap, two tasks.
+// Flink's DataStream for `bench curves`: keyed windows of events, aggregated in state on the heap, two tasks.
 //
-// bootstrap= topic= messages= aggregates= window=tumbling|hopping|session length= step= (ms). No checkpoints, as is
-// Flink's default.
+// bootstrap= topic= format=json|avro|protobuf|csv messages= aggregates= window=tumbling|hopping|session length=
+// step= (ms) joined=|table|events within= (ms). No checkpoints, as is Flink's default.
 
 import java.time.Duration;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -14,9 +14,7 @@ import org.apache.flink.configuration.PipelineOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
-import org.apache.flink.formats.json.JsonDeserializationSchema;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.DeserializationFeature;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.streaming.api.functions.windowing.ProcessWindowFunction;
@@ -34,22 +32,17 @@ public class FlinkCurve {
         settings.set(PipelineOptions.OBJECT_REUSE, true);
         settings.set(RestartStrategyOptions.RESTART_STRATEGY, "none"); // a fault is to be seen
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(2, settings);
-        KafkaSource<Curve.Event> source = KafkaSource.<Curve.Event>builder()
-            .setBootstrapServers(Curve.text("bootstrap"))
-            .setTopics(Curve.text("topic"))
-            .setStartingOffsets(OffsetsInitializer.earliest())
-            .setBounded(OffsetsInitializer.latest())
-            .setValueOnlyDeserializer(new JsonDeserializationSchema<>(Types.POJO(Curve.Event.class), FlinkCurve::mapper))
-            .setProperty("max.poll.records", "10000")
-            .setProperty("max.partition.fetch.bytes", String.valueOf(4 << 20))
-            .setProperty("receive.buffer.bytes", String.valueOf(1 << 20))
-            .build();
-        WatermarkStrategy<Curve.Event> times = WatermarkStrategy
-            .<Curve.Event>forMonotonousTimestamps()
-            .withTimestampAssigner((event, before) -> event.ts);
-        environment.fromSource(source, times, "events")
-            .map(new Counting()).returns(Types.POJO(Curve.Event.class))
-            .keyBy(event -> event.k)
+        DataStream<Curve.Event> events = events(environment, Curve.text("topic"));
+        switch (Curve.text("joined")) {
+            case "table":
+                events = FlinkJoins.withTable(events, environment);
+                break;
+            case "events":
+                events = FlinkJoins.withEvents(events, events(environment, Curve.text("topic") + "-events"));
+                break;
+            default:
+        }
+        events.keyBy(event -> event.k)
             .window(windows())
             .aggregate(new Aggregation(), new Closing())
             .sinkTo(new DiscardingSink<>());
@@ -58,8 +51,22 @@ public class FlinkCurve {
         System.exit(0);
     }
 
-    private static ObjectMapper mapper() {
-        return new ObjectMapper().configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false);
+    private static DataStream<Curve.Event> events(StreamExecutionEnvironment environment, String topic) {
+        KafkaSource<Curve.Event> source = KafkaSource.<Curve.Event>builder()
+            .setBootstrapServers(Curve.text("bootstrap"))
+            .setTopics(topic)
+            .setStartingOffsets(OffsetsInitializer.earliest())
+            .setBounded(OffsetsInitializer.latest())
+            .setValueOnlyDeserializer(FlinkFormats.of(Curve.text("format")))
+            .setProperty("max.poll.records", "10000")
+            .setProperty("max.partition.fetch.bytes", String.valueOf(4 << 20))
+            .setProperty("receive.buffer.bytes", String.valueOf(1 << 20))
+            .build();
+        WatermarkStrategy<Curve.Event> times = WatermarkStrategy
+            .<Curve.Event>forMonotonousTimestamps()
+            .withTimestampAssigner((event, before) -> event.ts);
+        return environment.fromSource(source, times, "events")
+            .map(new Counting()).returns(Types.POJO(Curve.Event.class));
     }
 
     private static WindowAssigner<Object, TimeWindow> windows() {

@@ -15,8 +15,16 @@ from . import record_kernel
 
 def read_batches() -> None:
     """Call every kernel once, with the types of real batches."""
+    from google.protobuf.wrappers_pb2 import Int64Value
+
+    from ..formats.avro.decoder import avro  # loads Polars
+    from ..formats.protobuf.decoder import protobuf
+
     messages = Messages.of([b'{"user": "ann", "tags": ["a"]}', None], keys=[b"k", None])
     json({"user": pl.String, "tags": pl.List(pl.String)}).decode(messages)
+    flat = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}
+    avro(flat).decode(Messages.of([b"\2"]))
+    protobuf(Int64Value).decode(Messages.of([b"\x08\2"]))
     messages.select(np.array([True, False])).value.validate()
     split_batches()
 

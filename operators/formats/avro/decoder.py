@@ -1,6 +1,7 @@
 """Avro messages as columns: plain, in Confluent's wire format, and as object container files.
 
-fastavro reads each message, and Arrow builds columns from the results; validity is decided by fastavro.
+Records without parts are read many at a time by a kernel (`avro.scan`). fastavro reads all other messages,
+and those that the kernel doubts, and Arrow builds columns from the results.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from ..decode import Decoded
 from ..field_paths import Paths, listed, paths_of, picked
+from ..kernel_columns import together
 from ..messages import Messages
 from ..per_message import Read, one_by_one
-from ..registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
+from ..registry import FRAME, Registry, UnknownSchema, by_schema, refusing, schema_ids, unframed
+from .flat import Flat, flat
 from .reading import Loaded, container_reading, reading
 from .schema import ROOT, Names, arrow_type, kind_of, load, resolved, single, whole
 from .unions import Shape, has_choices, shaping
@@ -116,9 +120,37 @@ class Avro:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
+        flat, rest = self._read_flat(messages)
+        if not flat:
+            return self._read_each(messages)
+        others = self._read_each(messages.select(rest)) if rest.size else None
+        return together(flat, others, rest)
+
+    def _read_each(self, messages: Messages) -> Decoded:
+        """Messages read by fastavro."""
         if self.registry is None:
             return one_by_one(messages, self._plain, self._build, self._frame)
         return by_schema(messages, self._framed, self._build, self._frame)
+
+    def _read_flat(self, messages: Messages) -> tuple[list[tuple[pl.DataFrame, np.ndarray]], np.ndarray]:
+        """The rows of messages that can be read many at a time, each with their numbers, and the others."""
+        there = np.flatnonzero(~messages.is_null)
+        groups: list[tuple[Flat | None, np.ndarray]] = [(self._flat, there)]
+        if self.registry is not None:
+            ids = schema_ids(messages)
+            groups = [
+                (self._flat_of(number), np.flatnonzero(ids == number)) for number in np.unique(ids).tolist()
+            ]
+        batches, rest = [], [np.flatnonzero(messages.is_null)] if self.registry is None else []
+        for how, numbers in groups:
+            if how is None:
+                rest.append(numbers)
+                continue
+            records, rows, doubtful = how.read(messages, numbers, 0 if self.registry is None else FRAME)
+            rest.append(doubtful)
+            if rows.size:
+                batches.append((self._frame(records), rows))
+        return batches, np.sort(np.concatenate(rest)) if rest else there
 
     @cached_property
     def _loaded(self) -> Loaded:
@@ -140,13 +172,22 @@ class Avro:
         return reading(load(self.writer or self.reader), self._loaded, self._tagged)
 
     @cached_property
-    def _framings(self) -> dict[int, Read]:
+    def _flat(self) -> Flat | None:
+        return None if self.writer is None else flat(load(self.writer), self._loaded)
+
+    @cached_property
+    def _framings(self) -> dict[int, tuple[Read, Flat | None]]:
         return {}
+
+    def _flat_of(self, number: int) -> Flat | None:
+        """How to read messages with a schema id many at a time, if that is possible."""
+        self._framed(number)
+        return self._framings[number][1] if number in self._framings else None
 
     def _framed(self, number: int) -> Read:
         """The reader for messages with a schema id."""
         if number in self._framings:
-            return self._framings[number]
+            return self._framings[number][0]
         assert self.registry is not None
         if number < 0:
             return unframed
@@ -155,12 +196,13 @@ class Avro:
             if (registered.schema_type or "AVRO") != "AVRO":
                 return refusing(f"its schema {number} is of {registered.schema_type}, not Avro")
             writer = load(*_registered(self.registry, registered))
-            self._framings[number] = reading(writer, self._loaded, self._tagged, FRAME)
+            read = reading(writer, self._loaded, self._tagged, FRAME)
         except (UnknownSchema, ValueError) as error:
             return refusing(
                 str(error) if isinstance(error, UnknownSchema) else f"its schema {number}: {error}"
             )
-        return self._framings[number]
+        self._framings[number] = read, flat(writer, self._loaded)
+        return read
 
     @cached_property
     def _shape(self) -> Shape | None:

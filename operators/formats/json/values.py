@@ -4,9 +4,8 @@ A cell's place is an address in the schema's table (`json.schema`). Functions re
 the address after the value or minus that of a wrong byte, and what the value's strings contain
 (`json.scanner`).
 
-Strings become Arrow's string views (16 bytes: a length, then the string itself up to 12 bytes, or its first
-four bytes, a buffer's number and an offset). Views point into the messages as they were read, so a string is
-neither copied nor turned into an object; strings with escapes are written to a second buffer.
+Strings become Arrow's string views (`view_cells`) into the messages as they were read; strings with escapes
+are written to a second buffer.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from ....sketches.core.compilation.jit import inner
-from ..address_intrinsics import bits_of, load8, load32, load64, load_word, store8, store64
+from ..address_intrinsics import bits_of, load8, load64, store8, store64
+from ..view_cells import put_view
 from .scanner import (
     BROKEN,
     ESCAPED,
@@ -155,7 +155,7 @@ def put_text(at, end, kind, view, state):
         after, holds = skip_value(at, end, limit, load64(state + 8 * STACK))
         if after < 0:
             return NOT_JSON, after, holds
-        _point(view, base, at, after, 0, limit)
+        put_view(view, base, at, after, 0, limit)
         return GOOD, after, holds
     if load8(at) != 34:
         return refuse(OTHER_TYPE, at, end, state)
@@ -166,42 +166,11 @@ def put_text(at, end, kind, view, state):
         text = load64(state + 8 * TEXT)
         top = load64(state + 8 * TEXT_TOP)
         to = unescape(at + 1, closing, top)
-        _point(view, text, top, to, 1, to)
+        put_view(view, text, top, to, 1, to)
         store64(state + 8 * TEXT_TOP, to)
     else:
-        _point(view, base, at + 1, closing, 0, limit)
+        put_view(view, base, at + 1, closing, 0, limit)
     return GOOD, closing + 1, holds
-
-
-@inner
-def _point(view, base, at, end, buffer, limit):
-    """Write Arrow's view of the bytes from `at` to `end` in the buffer that begins at `base`.
-
-    Bytes below `limit` can be read.
-    """
-    length = end - at
-    if length > 12:
-        low = np.int64(load32(at))
-        high = buffer | (at - base) << 32
-    elif at + 16 <= limit:
-        first = load_word(at)
-        second = load_word(at + 8)
-        if length <= 8:
-            first &= ~np.uint64(0) >> np.uint64(64 - 8 * length) if length else np.uint64(0)
-            second = np.uint64(0)
-        else:
-            second &= ~np.uint64(0) >> np.uint64(64 - 8 * (length - 8))
-        low = np.int64(first)
-        high = np.int64(first >> np.uint64(32) | second << np.uint64(32))
-    else:
-        low = np.int64(0)
-        high = np.int64(0)
-        for i in range(min(length, 4)):
-            low |= np.int64(load8(at + i)) << (8 * i)
-        for i in range(4, length):
-            high |= np.int64(load8(at + i)) << (8 * (i - 4))
-    store64(view, length | low << 32)
-    store64(view + 8, high)
 
 
 @inner

@@ -1,6 +1,7 @@
 """Protobuf messages as columns: plain, and in Confluent's wire format.
 
-Protobuf's own library reads each message; Arrow builds columns of the chosen fields.
+A kernel reads the messages if the chosen fields have no parts (`protobuf.scan`). Otherwise, and for messages
+that the kernel doubts, Protobuf's own library reads each, and Arrow builds columns of the chosen fields.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from ..decode import Decoded
 from ..field_paths import Path, Paths, paths_of, picked
+from ..kernel_columns import together
 from ..messages import Messages
 from ..per_message import Misread, Read, one_by_one
 from ..reasons import Reason
-from ..registry import FRAME, UNFRAMED, Registry, UnknownSchema, by_schema, refusing, unframed
+from ..registry import FRAME, UNFRAMED, Registry, UnknownSchema, by_schema, refusing, schema_ids, unframed
 from .fields import along, arrow_type, description, fields_of, is_nested, required
 from .files import Files, compiled, files_of, message_class, name_at, names_in, ordered
+from .flat import FlatMessage, flat
 
 _DEEPEST = 32
 """The maximum nesting of messages that a wire format's indexes may lead through."""
@@ -113,9 +117,42 @@ class Protobuf:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
+        batches, rest = self._read_flat(messages)
+        if not batches:
+            return self._read_each(messages)
+        others = self._read_each(messages.select(rest)) if rest.size else None
+        return together(batches, others, rest)
+
+    def _read_each(self, messages: Messages) -> Decoded:
+        """Messages read by Protobuf's library."""
         if self.registry is None:
             return one_by_one(messages, self._plain, self._build, self._frame)
         return by_schema(messages, self._framed, self._build, self._frame)
+
+    def _read_flat(self, messages: Messages) -> tuple[list[tuple[pl.DataFrame, np.ndarray]], np.ndarray]:
+        """The rows of messages that can be read many at a time, with their numbers, and the others."""
+        good, begin = ~messages.is_null, 0
+        if self._flat is not None and self.registry is not None:
+            ids, begin = schema_ids(messages), FRAME + 1
+            first = [number for number in np.unique(ids).tolist() if self._is_first(number)]
+            # A file's first message is written as one byte 0 after the schema's id.
+            good = np.isin(ids, first) & (messages.ends - messages.starts > FRAME)
+            good[good] = messages.lines[messages.starts[good] + FRAME] == 0
+        numbers = np.flatnonzero(good)
+        if self._flat is None or not numbers.size:
+            return [], numbers
+        records, rows, doubtful = self._flat.read(messages, numbers, begin)
+        batches = [(self._frame(records), rows)] if rows.size else []
+        return batches, np.sort(np.concatenate([np.flatnonzero(~good), doubtful]))
+
+    def _is_first(self, number: int) -> bool:
+        """Whether this message is the first one of a registered schema's file."""
+        self._framed(number)
+        return number in self._written and name_at(self._written[number], (0,)) == self.name
+
+    @cached_property
+    def _flat(self) -> FlatMessage | None:
+        return flat(self._class.DESCRIPTOR, dict(self.paths))
 
     @cached_property
     def _class(self) -> Any:

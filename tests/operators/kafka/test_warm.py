@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from streamgauge.operators.formats import byte_copy
+from streamgauge.operators.formats.avro import scan as avro_scan
 from streamgauge.operators.formats.json import rows as json_rows
+from streamgauge.operators.formats.protobuf import scan as protobuf_scan
 from streamgauge.operators.kafka import record_kernel, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
     warm.read_batches()
     kernels = [record_kernel.split, record_kernel.split_headers, byte_copy.copy_spans, json_rows.parse]
+    kernels += [avro_scan.scan, protobuf_scan.scan]
     assert [kernel.py_func.__name__ for kernel in kernels if not kernel.signatures] == []
 
 
