@@ -29,19 +29,18 @@ class RowSets:
         self._several = int(np.count_nonzero(several))
         self._rows = np.flatnonzero(several[numbers])
         self._sets = rank[numbers[self._rows]]
-        self._alone = self.firsts[~several]
-        self._order = np.where(several, len(self._alone) + rank, np.cumsum(~several) - 1)
+        self._order = np.where(several, len(numbers) + rank, self.firsts)
 
     def __len__(self) -> int:
         return len(self.firsts)
 
-    def merge(self, aggregate: Aggregate, column: pa.Array, seed: int = 0) -> pa.Array:
+    def merge(self, aggregate: Aggregate, column: pa.Array | pa.ChunkedArray, seed: int = 0) -> pa.Array:
         """An aggregate's column with one row for each set. Raises `SketchError` for bytes that it must merge
         and that are no sketches."""
-        if not self._several:
-            return column.take(pa.array(self.firsts))
-        groups = aggregate.groups(self._several, seed=seed)
-        groups.merge(self._sets, column.take(pa.array(self._rows)))
-        merged = groups.to_arrow()
-        merged = merged.cast(column.type) if merged.type != column.type else merged
-        return pa.concat_arrays([column.take(pa.array(self._alone)), merged]).take(pa.array(self._order))
+        parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if self._several:
+            groups = aggregate.groups(self._several, seed=seed)
+            groups.merge(self._sets, column.take(pa.array(self._rows)))
+            merged = groups.to_arrow()
+            parts = [*parts, merged.cast(column.type) if merged.type != column.type else merged]
+        return pa.concat_arrays(parts).take(pa.array(self._order))

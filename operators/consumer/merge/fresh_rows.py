@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...table.merge import Accumulator
+from ...table.merge import RowAccumulator
 from ...table.window_groups import WindowGroups
 from ...table.windows import edges
 from .open_windows import Beginning
@@ -70,7 +70,7 @@ class RowsTogether:
         """The groups of the windows; the same for every caller."""
         if self._groups is None:
             assert self._rows is not None
-            accumulator = Accumulator(self._rows.schema)
+            accumulator = RowAccumulator(self._rows.schema)
             accumulator.merge(self._rows)
             self._groups, self._rows = accumulator.groups(), None
         return self._groups

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....sketches.core.columns.columns import as_array
-from ....sketches.core.memory_size import held_bytes
 from ...grouping.group_index import hash_keys
-from ...table.merge import Accumulator
+from ...table.merge import Accumulator, RowAccumulator
 from ...table.schema import keys_of
 from ...table.window_groups import WindowGroups
 from .on_disk import TableFile
@@ -35,7 +34,7 @@ class PanePart:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._live: Accumulator | None = None
+        self._live: RowAccumulator | None = None
         self._pending: list[pa.Table] = []
         self._stored: list[TableFile] = []
         self._table: pa.Table | None = None
@@ -60,7 +59,7 @@ class PanePart:
         """Merge waiting rows: a call costs far more than a row, so several deltas are merged together."""
         if self._pending:
             rows, self._pending = pa.concat_tables(self._pending), []
-            self._live = self._live or Accumulator(self._schema)
+            self._live = self._live or RowAccumulator(self._schema)
             self._live.merge(rows)
 
     @property
@@ -74,7 +73,7 @@ class PanePart:
         """All rows, ordered by keys; nothing may be merged in after that."""
         self.merge_pending()
         if not self._stored:
-            return (self._live or Accumulator(self._schema)).groups()
+            return (self._live or RowAccumulator(self._schema)).groups()
         self.spill()
         return WindowGroups.of_table(merged(self._schema, self._stored))
 
@@ -100,7 +99,8 @@ class PanePart:
     def nbytes(self) -> int:
         """Bytes of memory that it takes."""
         made = 0 if self._table is None else self._table.nbytes
-        return held_bytes(self._live) + made + sum(part.nbytes for part in self._pending)
+        live = 0 if self._live is None else self._live.nbytes
+        return live + made + sum(part.nbytes for part in self._pending)
 
 
 def groups_of_parts(
@@ -140,7 +140,7 @@ class _Together:
     def of_window(self, start_us: int) -> WindowGroups:
         """The groups of the window that starts at `start_us`."""
         if self._groups is None:
-            accumulator = Accumulator(self._schema)
+            accumulator = RowAccumulator(self._schema)
             accumulator.merge(pa.concat_tables(self._tables))
             self._groups, self._tables = accumulator.groups(), []
         low, high = np.searchsorted(self._groups.starts, [start_us, start_us + 1]).tolist()

@@ -15,7 +15,7 @@ from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
 from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import Accumulator
+from streamgauge.operators.table.merge import Accumulator, RowAccumulator
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START, schema_of
 from streamgauge.operators.table.window_groups import WindowGroups, as_few
@@ -106,6 +106,22 @@ def test_windows_that_are_merged_together_have_the_bytes_that_each_has_alone(nam
         assert together[start].answers().equals(query(part.table()))
     whole = as_few(together.values())
     assert len(whole) == 1 and whole[0].table.equals(pa.concat_tables(g.table for g in together.values()))
+
+
+@each("name", FAMILIES)
+def test_rows_alone_keep_their_bytes_and_few_others_are_merged(name: str) -> None:
+    stream, (table, other) = parts(name, "double")
+    stored, wanted = RowAccumulator(schema_of(stream)), merged(stream, [table, other[:3]])
+    stored.merge(table)
+    assert stored.groups().table.equals(table)
+    stored.merge(other[:3])
+    result = stored.groups().table
+    assert result.select(["k", "rows"]).equals(wanted.table().select(["k", "rows"]))
+    assert result.slice(3).equals(table.slice(3)) and len(query(result)) == len(table)
+    stored.merge(other)  # now most groups have several rows
+    assert stored.groups().alive and stored.groups().answers()["rows"].sum() == 2 * ROWS + sum(
+        other[:3].column("rows").to_pylist()
+    )
 
 
 def test_what_a_pane_gets_later_is_not_in_what_was_copied_before() -> None:
