@@ -41,7 +41,7 @@ class LogState:
 
     def copy(self) -> LogState:
         """An independent copy."""
-        marks = {where: replace(mark) for where, mark in self.marks.items()}
+        marks = {where: Mark(mark.position, mark.rest, mark.wait_us) for where, mark in self.marks.items()}
         return replace(self, marks=marks, epochs=dict(self.epochs))
 
 
