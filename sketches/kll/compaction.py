@@ -223,6 +223,10 @@ def fitted(state, total, g, region, levels, coin):
 @inner
 def _merge_in(items, weights, held, run, weight):
     """Merge a sorted run of items with weight `weight` into the first `held` items, from the end."""
+    if held == 0:  # all items of most small sketches; without branches, copying is vectorised
+        for at in range(len(run)):
+            items[at], weights[at] = run[at], weight
+        return len(run)
     i, j = held - 1, len(run) - 1
     for at in range(held + len(run) - 1, -1, -1):
         if j < 0:
