@@ -19,7 +19,7 @@ _SET = 2 * _CELL
 _LONGEST = 15
 _UNKNOWN = np.int64(-1)
 """The second word of a key that doesn't fit two words."""
-_FEW = 1 << 10
+_FEW = 1 << 12
 """Fewer rows are not looked up: they would not pay for the memory of the cells."""
 _MISSES, _PAUSE = 3, 32
 """After so many blocks in which most groups were unknown, so many blocks are not looked up."""
@@ -98,9 +98,9 @@ class RecentGroups:
     >>> def number(starts, keys):
     ...     asked.append(len(starts))
     ...     return keys[0].to_numpy() + 100
-    >>> recent, starts, keys = RecentGroups(), np.zeros(2_000, np.int64), pa.array(np.arange(2_000) % 5)
+    >>> recent, starts, keys = RecentGroups(), np.zeros(5_000, np.int64), pa.array(np.arange(5_000) % 5)
     >>> [recent.number(starts, [keys], number)[:6].tolist() for _ in range(2)], asked
-    ([[100, 101, 102, 103, 104, 100], [100, 101, 102, 103, 104, 100]], [2000])
+    ([[100, 101, 102, 103, 104, 100], [100, 101, 102, 103, 104, 100]], [5000])
     """
 
     def __init__(self) -> None:

@@ -77,8 +77,8 @@ class Origin:
 class ClosedWindow:
     """A closed window: its groups in one partition of the table topic.
 
-    `table` is a `SketchTable`, and `answers` are its answers, from live sketches. `final` is true if it will
-    not be delivered again.
+    `table` is a `SketchTable`, and `answers` are its answers. `final` is true if it will not be delivered
+    again.
     """
 
     groups: WindowGroups

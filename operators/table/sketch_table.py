@@ -53,8 +53,8 @@ class SketchTable:
     `window_start` and `window_end`, in UTC; a table without windows has neither. Tables are immutable:
     `merge`, `rollup`, `slice`, `filter` and `sort_by` return new ones.
 
-    A window that closes in a run is answered from its live sketches; serialised bytes are produced only on
-    request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it.
+    A window that closes in a run is answered from its live sketches, or from the bytes in which they arrived;
+    others are produced only on request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it.
     Like a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column` (also with square
     brackets), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` returns the whole table. Notebooks
     show the first windows with their answers.
