@@ -54,10 +54,10 @@ class SketchTable:
     `merge`, `rollup`, `slice`, `filter` and `sort_by` return new ones.
 
     A window that closes in a run is answered from its live sketches, or from the bytes in which they arrived;
-    others are produced only on request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it.
-    Like a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column` (also with square
-    brackets), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` returns the whole table. Notebooks
-    show the first windows with their answers.
+    others are produced only on request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of
+    Arrow streams accept it. Like a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column`
+    (also with square brackets), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` returns the whole
+    table. Notebooks show the first windows with their answers.
 
     Tables are equal if their columns, definitions and rows are equal, final or not.
 
