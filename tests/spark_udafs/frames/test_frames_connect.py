@@ -181,6 +181,10 @@ def test_everything_public_over_connect(
 
 def test_no_handle_of_the_jvm_is_used() -> None:
     folder = Path(streamgauge.spark_udafs.__path__[0])
+    classic = (
+        *("session.py", "describing.py", "columns.py", "map_in_arrow.py", "worker_interpreter.py"),
+        "shuffle_partitions.py",
+    )
     handles = re.compile(
         r"\b_(jvm|jdf|jc|jsparkSession|jwrite|jschema|jreader|sc)\b|\.sparkContext\b|\.rdd\b"
     )
@@ -188,9 +192,8 @@ def test_no_handle_of_the_jvm_is_used() -> None:
         f"{path.relative_to(folder)}:{number}"
         for path in folder.rglob("*.py")
         # Of classic sessions alone: their end, DESCRIBE FUNCTION, what is in their columns, faster batches,
-        # which interpreter their workers run.
-        if path.name
-        not in ("session.py", "describing.py", "columns.py", "map_in_arrow.py", "worker_interpreter.py")
+        # which interpreter their workers run, how many cores they have.
+        if path.name not in classic
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if handles.search(line)
     }
