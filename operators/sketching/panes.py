@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ...sketches.core.lazy import pl
 from ..definition.input_cleaning import update, usable, within_reach
+from ..grouping.arrow_columns import arrow_column
 from ..grouping.group_index import GroupIndex
-from ..grouping.string_views import arrow_column
 from ..steps.row_origin import RowOrigin
 from ..table.schema import aggregates_of, assemble, keys_of
 from ..windows.paned import Paned

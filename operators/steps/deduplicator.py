@@ -14,7 +14,7 @@ import numpy as np
 
 from ..definition.deduplication import Deduplicate
 from ..definition.stream import Stream
-from ..grouping.string_views import arrow_column
+from ..grouping.arrow_columns import arrow_column
 from ..watermarks.partition_watermark import CONFIRMED, PartitionTime, broken_clocks
 from .id_filter import IdFilter
 from .id_index import IdIndex

@@ -13,9 +13,9 @@ import numpy as np
 
 from ...sketches.core.compilation.jit import kernel
 from ...sketches.core.lazy import pl
+from ..grouping.arrow_columns import arrow_column
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import KeyIndex
-from ..grouping.string_views import arrow_column
 from .row_store import RowStore
 
 

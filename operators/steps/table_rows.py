@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...sketches.core.lazy import pl
+from ..grouping.arrow_columns import arrow_column
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import KeyIndex
-from ..grouping.string_views import arrow_column
 from .row_store import RowStore
 
 _FEW = 1024

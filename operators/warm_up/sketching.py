@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...sketches.core.lazy import pl
 from ..definition.stream import Stream
-from ..grouping.string_views import inline_strings
+from ..grouping.arrow_columns import inline_strings
 from ..sketching.panes import Sketches
 from ..sketching.window_rows import rows_class
 from ..table.schema import schema_of

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.operators.grouping import group_index, recent_groups
+from streamgauge.operators.grouping.arrow_columns import arrow_column
 from streamgauge.operators.grouping.group_index import GroupIndex
-from streamgauge.operators.grouping.string_views import arrow_column
 
 STARTS = st.sampled_from([0, 60, -60, -(2**62), -(2**63), 2**62])
 TEXTS = [

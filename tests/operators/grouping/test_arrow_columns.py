@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.operators.grouping.string_views import arrow_column
+from streamgauge.operators.grouping.arrow_columns import arrow_column
 
 TEXTS = st.one_of(st.text(max_size=4), st.text(max_size=14), st.text(max_size=40))
 
