@@ -1,6 +1,6 @@
 """Avro messages as columns: plain, in Confluent's wire format, and as object container files.
 
-Records without parts are read many at a time by a kernel (`avro.scan`). fastavro reads all other messages,
+A kernel reads flat records, many at a time (`avro.scan`). fastavro reads all other messages,
 and those that the kernel doubts, and Arrow builds columns from the results.
 """
 
@@ -120,11 +120,7 @@ class Avro:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
-        flat, rest = self._read_flat(messages)
-        if not flat:
-            return self._read_each(messages)
-        others = self._read_each(messages.select(rest)) if rest.size else None
-        return together(flat, others, rest)
+        return together(messages, *self._read_flat(messages), self._read_each)
 
     def _read_each(self, messages: Messages) -> Decoded:
         """Messages read by fastavro."""

@@ -1,4 +1,4 @@
-"""Avro records without lists, maps and records within, many at a time: see `avro.scan`."""
+"""Flat Avro records, which contain no lists, maps or other records, many at a time: see `avro.scan`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..kernel_columns import MOST_BYTES, column
+from ..kernel_columns import column, scanned
 from ..messages import Messages
 from .schema import Names, arrow_type, kind_of, resolved
 
@@ -40,48 +40,30 @@ class Flat:
         """Read some messages from byte `begin` on: the records, their messages, and the doubtful messages."""
         from . import scan  # loads the kernel, which a schema alone doesn't need
 
-        n, lines = len(numbers), messages.lines
-        if lines.size > MOST_BYTES:
-            return pa.array([], self._type), numbers[:0], numbers
-        table, no_cells = self.table.copy(), np.empty(0, np.int64)
-        present = np.ones((len(self.columns), n), np.uint8)
-        cells = []
-        for own, is_present in zip(self.columns.values(), present):
-            if own.field < 0:
-                cells.append(no_cells)
-                continue
-            cells.append(np.empty(n * (2 if table[own.field, scan.KIND] >= scan.STRING else 1), np.int64))
-            table[own.field, [scan.CELLS, scan.PRESENT]] = cells[-1].ctypes.data, is_present.ctypes.data
-        row, doubtful = np.empty((2, n), np.int64)
-        base = lines.ctypes.data
-        good, bad = scan.scan(
-            messages.starts, messages.ends, numbers, begin, len(table), table.ctypes.data, base,
-            base + lines.size, row, doubtful,
-        )  # fmt: skip
+        words = {
+            name: (own.field, 2 if self.table[own.field, scan.KIND] >= scan.STRING else 1)
+            for name, own in self.columns.items()
+            if own.field >= 0
+        }
+        done = scanned(scan.scan, self.table, words, messages, numbers, begin)
+        n = len(done.rows)
         arrays = [
-            _array(own, cell, is_present[:good], lines)
-            for own, cell, is_present in zip(self.columns.values(), cells, present)
+            _array(own, *done.columns[name], messages.lines)
+            if own.field >= 0
+            else pa.array([own.default], own.dtype).take(pa.array(np.zeros(n, np.int64)))
+            for name, own in self.columns.items()
         ]
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays)]
         records = (
-            pa.StructArray.from_arrays(arrays, fields=fields)
-            if fields
-            else pa.array([{}] * good, pa.struct([]))
+            pa.StructArray.from_arrays(arrays, fields=fields) if fields else pa.array([{}] * n, pa.struct([]))
         )
-        return records, row[:good], doubtful[:bad]
-
-    @property
-    def _type(self) -> pa.DataType:
-        return pa.struct([(name, column.dtype) for name, column in self.columns.items()])
+        return records, done.rows, done.doubtful
 
 
 def _array(own: FlatColumn, cells: np.ndarray, present: np.ndarray, lines: np.ndarray) -> pa.Array:
     """A column's cells as Arrow's array."""
-    n = len(present)
-    if own.field < 0:
-        return pa.array([own.default], own.dtype).take(pa.array(np.zeros(n, np.int64)))
     if own.kind == "null":
-        return pa.nulls(n)
+        return pa.nulls(len(present))
     if own.kind == "enum":
         return pa.array(own.symbols, pa.string()).take(column(pa.int32(), cells, present, lines))
     return column(own.dtype, cells, present, lines)
@@ -90,7 +72,7 @@ def _array(own: FlatColumn, cells: np.ndarray, present: np.ndarray, lines: np.nd
 def flat(writer: tuple[Any, Names], reader: tuple[Any, Names]) -> Flat | None:
     """A fast reader of `writer`'s records as `reader`'s, or None if fastavro is needed.
 
-    It is needed for a field with parts or of several types, for decimals, and for a field whose type isn't
+    It is needed for a nested field or one of several types, for decimals, and for a field whose type isn't
     the reader's or that has an alias.
     """
     (written, names), (wanted, others) = writer, reader
@@ -140,7 +122,7 @@ class _Field(NamedTuple):
 
 
 def _field(node: Any, names: Names) -> _Field | None:
-    """A field, or None if its type has parts."""
+    """A field, or None if its type is nested, or a union of several types besides null."""
     node = resolved(node, names)
     branches, null_branch = 0, -1
     if isinstance(node, list):

@@ -1,4 +1,4 @@
-"""The kernel that reads Avro records whose fields are numbers, strings and other values without parts.
+"""The kernel that reads flat Avro records: their fields are numbers, strings and other single values.
 
 It accepts a message only if all its bytes are well formed. Any other message is doubtful: fastavro reads or
 refuses it, so this module refuses none.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....sketches.core.compilation.jit import fused, inner, kernel
+from ....sketches.core.compilation.jit import fused, kernel
 from ..address_intrinsics import load8, load32, load64, store8, store64
 from ..json.scanner import not_utf8
+from ..varints import varint, zigzag
 from ..view_cells import put_view
 
 INT, LONG, BOOLEAN, ENUM, FLOAT, DOUBLE, STRING, BYTES, FIXED, NULL = range(10)
@@ -54,7 +55,8 @@ def _record(at, end, row, fields, table, base, limit):
         branches = load64(field + 8 * BRANCHES)
         is_null = kind == NULL
         if branches > 0:
-            branch, at = integer(at, end)
+            word, at = varint(at, end)
+            branch = zigzag(word)
             if at == 0 or branch < 0 or branch >= branches:
                 return False
             is_null |= branch == load64(field + 8 * NULL_BRANCH)
@@ -68,7 +70,8 @@ def _record(at, end, row, fields, table, base, limit):
         if kind >= STRING:
             length = load64(field + 8 * SIZE)
             if kind != FIXED:
-                length, at = integer(at, end)
+                word, at = varint(at, end)
+                length = zigzag(word)
                 if at == 0:
                     return False
             if length < 0 or length > end - at:
@@ -81,7 +84,8 @@ def _record(at, end, row, fields, table, base, limit):
             continue
         value = np.int64(0)
         if kind <= LONG or kind == ENUM:
-            value, at = integer(at, end)
+            word, at = varint(at, end)
+            value = zigzag(word)
             if at == 0:
                 return False
             if kind == INT and value != np.int64(np.int32(value)):
@@ -104,21 +108,3 @@ def _record(at, end, row, fields, table, base, limit):
         if cells != 0:
             store64(cells + 8 * row, value)
     return at == end
-
-
-@inner
-def integer(at, end):
-    """A zigzag integer and the address after it; 0 for one that is too long for 64 bits or ends early."""
-    word = np.uint64(0)
-    shift = np.uint64(0)
-    while at < end:
-        byte = np.uint64(load8(at))
-        at += 1
-        if shift == np.uint64(63) and byte > np.uint64(1):
-            break
-        word |= (byte & np.uint64(127)) << shift
-        if byte < np.uint64(128):
-            half = np.int64(word >> np.uint64(1))
-            return (~half if word & np.uint64(1) else half), at
-        shift += np.uint64(7)
-    return np.int64(0), np.int64(0)

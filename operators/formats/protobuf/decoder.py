@@ -1,7 +1,7 @@
 """Protobuf messages as columns: plain, and in Confluent's wire format.
 
-A kernel reads the messages if the chosen fields have no parts (`protobuf.scan`). Otherwise, and for messages
-that the kernel doubts, Protobuf's own library reads each, and Arrow builds columns of the chosen fields.
+A kernel reads the messages if the chosen fields are single values (`protobuf.scan`). Otherwise, and for
+messages that the kernel doubts, Protobuf's own library reads each, and Arrow builds columns of the fields.
 """
 
 from __future__ import annotations
@@ -117,11 +117,7 @@ class Protobuf:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
-        batches, rest = self._read_flat(messages)
-        if not batches:
-            return self._read_each(messages)
-        others = self._read_each(messages.select(rest)) if rest.size else None
-        return together(batches, others, rest)
+        return together(messages, *self._read_flat(messages), self._read_each)
 
     def _read_each(self, messages: Messages) -> Decoded:
         """Messages read by Protobuf's library."""

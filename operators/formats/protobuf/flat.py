@@ -1,4 +1,4 @@
-"""Protobuf messages of which fields without parts are chosen, many at a time: see `protobuf.scan`."""
+"""Protobuf messages of which only single values are read, many at a time: see `protobuf.scan`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..kernel_columns import MOST_BYTES, column, words_of
+from ..kernel_columns import column, scanned, words_of
 from ..messages import Messages
 from .fields import arrow_type, is_repeated, required
 
-_KINDS = ("int64", "sint64", "int32", "uint32", "sint32", "bool", "64", "32", "text", "bytes", "parts")
+_KINDS = ("int64", "sint64", "int32", "uint32", "sint32", "bool", "64", "32", "text", "bytes", "nested")
 _ENUM = 14
 _BY_TYPE = {
     **dict.fromkeys((1, 6, 16), "64"),
@@ -27,7 +27,7 @@ _BY_TYPE = {
     17: "sint32",
     18: "sint64",
 }
-"""The kind of each `FieldDescriptor.type` of values without parts."""
+"""The kind of each `FieldDescriptor.type` of single values."""
 
 FlatField = tuple[int, pa.DataType, Mapping[int, str] | None]
 """The place of a column's field in the table, its type, and the names of an enum's numbers."""
@@ -46,31 +46,19 @@ class FlatMessage:
         """Read some messages from byte `begin` on: the records, their messages, and the doubtful messages."""
         from . import scan  # loads the kernel, which a description alone doesn't need
 
-        n, lines, table = len(numbers), messages.lines, self.table.copy()
-        if lines.size > MOST_BYTES:
-            numbers, n, rest = numbers[:0], 0, numbers
-        else:
-            rest = numbers[:0]
-        present = np.empty((len(self.columns), n), np.uint8)
-        cells = []
-        for (place, dtype, names), is_present in zip(self.columns.values(), present):
-            cells.append(np.empty(n * (1 if names else words_of(dtype)), np.int64))
-            table[place, [scan.CELLS, scan.PRESENT]] = cells[-1].ctypes.data, is_present.ctypes.data
-        row, doubtful = np.empty((2, n), np.int64)
-        base = lines.ctypes.data
-        good, bad = scan.scan(
-            messages.starts, messages.ends, numbers, begin, len(table), table.ctypes.data, base,
-            base + lines.size, row, doubtful,
-        )  # fmt: skip
+        words = {
+            name: (field, 1 if names else words_of(dtype))
+            for name, (field, dtype, names) in self.columns.items()
+        }
+        done = scanned(scan.scan, self.table, words, messages, numbers, begin)
         arrays = [
-            column(dtype, cell, is_present[:good], lines)
+            column(dtype, *done.columns[name], messages.lines)
             if names is None
-            else _named(names, column(pa.int32(), cell, is_present[:good], lines))
-            for (_, dtype, names), cell, is_present in zip(self.columns.values(), cells, present)
+            else _named(names, column(pa.int32(), *done.columns[name], messages.lines))
+            for name, (_, dtype, names) in self.columns.items()
         ]
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays)]
-        records = pa.StructArray.from_arrays(arrays, fields=fields)
-        return records, row[:good], np.concatenate([doubtful[:bad], rest])
+        return pa.StructArray.from_arrays(arrays, fields=fields), done.rows, done.doubtful
 
 
 def _named(names: Mapping[int, str], numbers: pa.Array) -> pa.Array:
@@ -83,7 +71,7 @@ def _named(names: Mapping[int, str], numbers: pa.Array) -> pa.Array:
 def flat(descriptor: Any, chosen: Mapping[str, tuple[str, ...]]) -> FlatMessage | None:
     """A fast reader of the chosen fields' paths by column, or None if Protobuf's library is needed.
 
-    It is needed for fields with parts, in a ``oneof``, or required, and for messages with extensions.
+    It is needed for nested or repeated fields, in a ``oneof``, or required, and for messages with extensions.
     """
     if not chosen or descriptor.is_extendable or required(descriptor):
         return None
@@ -92,7 +80,7 @@ def flat(descriptor: Any, chosen: Mapping[str, tuple[str, ...]]) -> FlatMessage 
     columns: dict[str, FlatField] = {}
     for name, path in chosen.items():
         place = places[path[0]]
-        if len(path) > 1 or kinds[place] == "parts" or place in [used for used, *_ in columns.values()]:
+        if len(path) > 1 or kinds[place] == "nested" or place in [used for used, *_ in columns.values()]:
             return None
         field = descriptor.fields[place]
         names = None
@@ -108,9 +96,9 @@ def flat(descriptor: Any, chosen: Mapping[str, tuple[str, ...]]) -> FlatMessage 
 
 def _kind(field: Any) -> str:
     """A field's kind for the kernel."""
-    choice, kind = field.containing_oneof, _BY_TYPE.get(field.type, "parts")
+    choice, kind = field.containing_oneof, _BY_TYPE.get(field.type, "nested")
     if is_repeated(field) or (choice is not None and len(choice.fields) > 1):
-        return "parts"
+        return "nested"
     if field.type == _ENUM and getattr(field.enum_type, "is_closed", True):
-        return "parts"
+        return "nested"
     return kind

@@ -1,7 +1,7 @@
 """The kernel that reads Protobuf messages whose chosen fields are numbers, strings, bytes and enums.
 
-It accepts a message only if all its bytes are well formed and no field of the description in it has
-parts. Any other message is doubtful: Protobuf's library reads or refuses it.
+It accepts a message only if all its bytes are well formed and it has no nested or repeated field of the
+description. Any other message is doubtful: Protobuf's library reads or refuses it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import numpy as np
 from ....sketches.core.compilation.jit import fused, inner, kernel
 from ..address_intrinsics import load8, load32, load64, store8, store64
 from ..json.scanner import not_utf8
+from ..varints import varint, zigzag
 from ..view_cells import put_view
 
-INT64, SINT64, INT32, UINT32, SINT32, BOOLEAN, FIXED64, FIXED32, TEXT, BYTES, PARTS = range(11)
+INT64, SINT64, INT32, UINT32, SINT32, BOOLEAN, FIXED64, FIXED32, TEXT, BYTES, NESTED = range(11)
 """The kinds of fields. Cells of `TEXT` and `BYTES` have 16 bytes, the others 8."""
 
 WORDS = 5
@@ -78,7 +79,7 @@ def _message(at, end, row, fields, table, base, limit):
         if field != 0:
             kind = load64(field + 8 * KIND)
             cells = load64(field + 8 * CELLS)
-            if kind == PARTS or wire != _wire(kind):
+            if kind == NESTED or wire != _wire(kind):
                 return False
         value = np.int64(0)
         if wire == _VARINT:
@@ -89,8 +90,7 @@ def _message(at, end, row, fields, table, base, limit):
             if kind in (SINT64, SINT32):
                 if kind == SINT32 and word >> np.uint64(32) != 0:
                     return False
-                half = np.int64(word >> np.uint64(1))
-                value = ~half if word & np.uint64(1) else half
+                value = zigzag(word)
             elif (
                 (kind == INT32 and value != np.int64(np.int32(value)))
                 or (kind == UINT32 and word >> np.uint64(32) != 0)
@@ -129,23 +129,6 @@ def _wire(kind):
     if kind >= TEXT:
         return _LENGTH
     return _EIGHT if kind == FIXED64 else _FOUR
-
-
-@inner
-def varint(at, end):
-    """An integer and the address after it; 0 for one that is too long for 64 bits or ends early."""
-    word = np.uint64(0)
-    shift = np.uint64(0)
-    while at < end:
-        byte = np.uint64(load8(at))
-        at += 1
-        if shift == np.uint64(63) and byte > np.uint64(1):
-            break
-        word |= (byte & np.uint64(127)) << shift
-        if byte < np.uint64(128):
-            return word, at
-        shift += np.uint64(7)
-    return np.uint64(0), np.int64(0)
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Records without parts, read by the kernel: the same rows and refusals as fastavro's, message by message."""
+"""The kernel reads flat records as fastavro does: it gives the same rows, and refuses the same messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages without parts, read by the kernel: the same rows and refusals as those of Protobuf's library."""
+"""The kernel reads flat messages as Protobuf's library does: the same rows, and the same refusals."""
 
 from __future__ import annotations
 
