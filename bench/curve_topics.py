@@ -160,7 +160,7 @@ def produced(
 ) -> None:
     """Create a topic, and send each value to the chosen partition, or to all by turns.
 
-    With a key for each value, the topic is compacted.
+    If there are `keys`, one for each value, the topic is compacted.
     """
     settings = {"cleanup.policy": "compact"} if keys else {}
     admin = AdminClient({"bootstrap.servers": bootstrap})

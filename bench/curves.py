@@ -85,7 +85,7 @@ class Query:
     """With a ``table`` of all keys, then counted by its column; or with the ``events`` of another topic."""
 
     def read(self, events: Events) -> int:
-        """The messages that a run reads, without those of a table."""
+        """How many messages a run reads, not counting those of a joined table."""
         return events.messages * (2 if self.joined == "events" else 1)
 
 

@@ -34,7 +34,10 @@ def _combine(h1, h2, more1, more2):
 
 @kernel
 def _add_starts(h1, h2, start1, start2):
-    """Add the hashes of windows' starts to those of keys, so that no key cancels a start that equals it."""
+    """Add the hashes of windows' starts to those of keys.
+
+    The factors keep a key that equals its window's start from cancelling it.
+    """
     for i in range(len(h1)):
         h1[i] += start1[i] * np.uint64(31)
         h2[i] += start2[i] * np.uint64(37)

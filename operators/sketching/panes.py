@@ -16,14 +16,29 @@ from ..grouping.group_index import GroupIndex
 from ..steps.row_origin import RowOrigin
 from ..table.schema import aggregates_of, assemble, keys_of
 from ..windows.paned import Paned
-from ..windows.window import EARLIEST
+from ..windows.window import EARLIEST, StreamWindows
 from .open_counts import Counts
 
 _GOLDEN = 0x9E3779B97F4A7C15
-FEW_PANES = 8
+_FEW = 8
 """Up to this many panes, times are compared with each."""
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, values that are no real times mark groups that don't count in all windows."""
+
+
+def few_panes(window: StreamWindows, times: np.ndarray) -> Sequence[int] | None:
+    """The starts of all panes from that of the earliest time to that of the latest; None if they are many.
+
+    >>> from streamgauge.operators.windows.tumbling import Tumbling
+    >>> minutes = Tumbling.every("1m")
+    >>> list(few_panes(minutes, np.array([1, 61_000_000]))), few_panes(minutes, np.array([0, 10**12]))
+    ([0, 60000000], None)
+    """
+    first, last = (window.pane_start(int(time)) for time in (times.min(), times.max()))
+    if first == last:
+        return [first]
+    panes = window.panes(first, last) if isinstance(window, Paned) else None
+    return None if panes is None or len(panes) > _FEW else panes
 
 
 @contextmanager
@@ -167,12 +182,11 @@ class Panes(Sketches):
     ) -> np.ndarray:
         behind = None if reached is None else self._behind(times, reached)
         if not self._keys and behind is None:
-            first, last = (self._window.pane_start(int(time)) for time in (times.min(), times.max()))
-            if first == last:
+            few = few_panes(self._window, times)
+            if few is not None and len(few) == 1:
                 # One group for all rows: an array of stride 0, which families recognise.
-                return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
-            few = self._window.panes(first, last)
-            if few is not None and len(few) <= FEW_PANES:
+                return np.broadcast_to(np.int64(self._index.number_of(few[0])), len(times))
+            if few is not None:
                 return self._number_panes(few, times)
         starts = self._window.pane_starts(times)
         if behind is not None:

@@ -29,12 +29,11 @@ from ..steps.stream_join import Join, JoinedRows, Tally, TimelyRows
 from ..table.schema import schema_of
 from ..watermarks.clock import wall_clock
 from ..watermarks.partition_watermark import PartitionTime, broken_clocks
-from ..windows.paned import Paned
-from ..windows.window import EARLIEST
+from ..windows.window import EARLIEST, StreamWindows
 from .account import Account
 from .forwarded_rows import ForwardedRow, ForwardedRows
 from .open_counts import OpenCounts
-from .panes import FEW_PANES, Sketches
+from .panes import Sketches, few_panes
 from .window_rows import rows_class
 
 _BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
@@ -338,14 +337,10 @@ class Sketcher:
             self._messages[pane] = self._messages.get(pane, 0) + count
 
 
-def _by_pane(window: Any, times: np.ndarray) -> Iterator[tuple[int, int]]:
+def _by_pane(window: StreamWindows, times: np.ndarray) -> Iterator[tuple[int, int]]:
     """The panes that contain times, by their starts, and how many each contains."""
-    first, last = (window.pane_start(int(time)) for time in (times.min(), times.max()))
-    if first == last:
-        yield first, len(times)
-        return
-    few = window.panes(first, last) if isinstance(window, Paned) else None
-    if few is None or len(few) > FEW_PANES:
+    few = few_panes(window, times)
+    if few is None:
         panes, counts = np.unique(window.pane_starts(times), return_counts=True)
         yield from zip(panes.tolist(), counts.tolist())
         return

@@ -35,7 +35,7 @@ def test_few_panes_are_numbered_as_many_are(window: Paned, spread: int, monkeypa
     batches = [rng.integers(-MINUTE, (spread - 1) * MINUTE, rng.integers(1, 50)) for _ in range(20)]
     batches.append(np.array([MINUTE * spread, 0, MINUTE * spread]))  # those between have no row
     result = table(window, batches)
-    monkeypatch.setattr(module, "FEW_PANES", 0)
+    monkeypatch.setattr(module, "_FEW", 0)
     assert table(window, batches).equals(result)
 
 
