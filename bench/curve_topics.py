@@ -23,7 +23,7 @@ LATE_MS = 300_000
 FEW_KEYS = 16
 """Fewer keys than these are spread over all partitions."""
 GROUPS = 1_000
-"""Values of the column of a table that joined events are counted by."""
+"""How many values the column has by which joined events are aggregated."""
 SCHEMA = {"k": pl.Int64, "u": pl.String, "v": pl.Float64, "ts": pl.Int64}
 AVRO: dict[str, Any] = {
     "type": "record",

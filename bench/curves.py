@@ -82,7 +82,7 @@ class Query:
     delivery: str = "exactly_once"
     deduplicated: bool = False
     joined: str = ""
-    """With a ``table`` of all keys, then counted by its column; or with the ``events`` of another topic."""
+    """``table``: with a table of all keys, aggregated by its column; ``events``: with another topic."""
 
     def read(self, events: Events) -> int:
         """How many messages a run reads, not counting those of a joined table."""

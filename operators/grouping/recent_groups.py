@@ -1,4 +1,4 @@
-"""The groups of recent rows, found by their key itself: faster than by its hash, if there are few groups."""
+"""The groups of recent rows, looked up by the key itself: faster than by its hash if groups are few."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _note(starts, firsts, seconds, cells, numbers, missed):
 class RecentGroups:
     """The groups of recent rows with one key: an integer, or a string of up to 15 bytes.
 
-    `number` is called with some rows and gives their groups; it is asked about rows that are not remembered.
+    Rows whose groups it doesn't remember are passed to a function, which numbers them by their hashes.
 
     >>> asked = []
     >>> def number(starts, keys):

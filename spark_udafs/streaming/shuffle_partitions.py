@@ -24,10 +24,11 @@ def few_partitions(spark: SparkSession) -> Iterator[None]:
     """Let queries that start meanwhile merge in two partitions per core, unless the session sets a number.
 
     Each partition is one or two tasks in every micro-batch, and a micro-batch of sketches has few rows. With
-    Spark's default of 200, nearly all tasks are empty and take ten times as long as all the rest. A query
-    copies the session's settings when it starts, so other queries keep theirs, and a checkpoint keeps the
-    number of its first run. The cores are those that have registered by then. Nothing is changed over Spark
-    Connect, or if executors come and go, because the number of cores is unknown then.
+    Spark's default of 200, nearly all tasks are empty, and they take ten times as long as everything else.
+
+    A query copies the session's settings when it starts, so other queries keep theirs, and a checkpoint keeps
+    the number of its first run. The cores are those that have registered by then. Nothing is changed over
+    Spark Connect, or if executors come and go, because the number of cores is unknown then.
     """
     partitions = _partitions(spark)
     if partitions is None:
